@@ -31,36 +31,45 @@ task<statement> connection::prepare(std::string sql) {
     co_return prepared;
 }
 
-/// The name of the savepoint; empty for a transaction.
-task<std::string> connection::begin_transaction() {
-    std::string savepoint;
+task<> connection::begin_transaction(detail::open_transaction& open) {
     if (::PQtransactionStatus(get()) != PQTRANS_IDLE) {
-        savepoint = session_->next_name();
+        open.savepoint = session_->next_name();
     }
-    co_await session_->run({savepoint.empty() ? "begin" : "savepoint " + savepoint, {}, {}});
-    co_return savepoint;
+    const bool outer = open.savepoint.empty();
+    co_await session_->run({outer ? "begin" : "savepoint " + open.savepoint, {}, {}});
+    open.begun = true;
 }
 
-task<> connection::end_transaction(std::string savepoint, bool failed) {
-    const bool outer = savepoint.empty();
-    if (!failed && ::PQtransactionStatus(get()) != PQTRANS_INERROR) {
-        co_await session_->run({outer ? "commit" : "release savepoint " + savepoint, {}, {}});
-        co_return;
+task<> connection::end_transaction(detail::open_transaction& open, bool failed) {
+    const bool outer = open.savepoint.empty();
+    std::exception_ptr failure;
+    if (!failed && ::PQtransactionStatus(get()) == PQTRANS_INERROR) {
+        failure = std::make_exception_ptr(error("pq: " + server() +
+                                                ": the transaction was rolled back, because a "
+                                                "statement in it has failed"));
+    } else if (!failed) {
+        try {
+            co_await session_->run(
+                {outer ? "commit" : "release savepoint " + open.savepoint, {}, {}});
+            open.ended = true;
+            co_return;
+        } catch (...) {
+            failure = std::current_exception();
+        }
     }
-    if (!broken()) {
+    if (!broken() && (outer || open.begun) && ::PQtransactionStatus(get()) != PQTRANS_IDLE) {
+        const std::string& name = open.savepoint;
         const std::string sql =
-            outer ? "rollback"
-                  : "rollback to savepoint " + savepoint + "; release savepoint " + savepoint;
+            outer ? "rollback" : "rollback to savepoint " + name + "; release savepoint " + name;
         try {
             co_await shield(timeout(session_->run({sql, {}, {}}), session_->grace()));
         } catch (const std::exception&) {
             session_->set_broken();
         }
     }
-    if (!failed) {
-        throw error("pq: " + server() +
-                    ": the transaction was rolled back, because a statement "
-                    "in it has failed");
+    open.ended = true;
+    if (failure) {
+        std::rethrow_exception(failure);
     }
 }
 

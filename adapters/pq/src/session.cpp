@@ -18,6 +18,7 @@ namespace coil::pq::detail {
 namespace {
 
 constexpr std::string_view query_canceled = "57014";
+constexpr std::chrono::milliseconds first_pause{10}; // between two requests to cancel
 
 [[noreturn]] void stop() {
     throw std::system_error(std::make_error_code(std::errc::operation_canceled), "pq");
@@ -49,8 +50,7 @@ bool is_copy(::ExecStatusType s) noexcept {
 
 /// Whether a result is not what query() can return.
 bool is_failure(const result& r) noexcept {
-    const ::ExecStatusType s =
-        r.get() != nullptr ? ::PQresultStatus(r.get()) : PGRES_EMPTY_QUERY;
+    const ::ExecStatusType s = r.get() != nullptr ? ::PQresultStatus(r.get()) : PGRES_EMPTY_QUERY;
     return s == PGRES_FATAL_ERROR || s == PGRES_BAD_RESPONSE || s == PGRES_PIPELINE_ABORTED ||
            is_copy(s);
 }
@@ -100,7 +100,7 @@ task<> session::ready() {
     if ((co_await this_task::stop_token()).stop_requested()) {
         stop();
     }
-    if (unfinished_ && !broken_) {
+    if ((unfinished_ || rolls_back_) && !broken_) {
         co_await recover();
     }
     if (broken_) {
@@ -268,14 +268,27 @@ task<> session::recover() {
 }
 
 task<> session::cancel_and_discard() {
-    if (::PQtransactionStatus(get()) == PQTRANS_ACTIVE) {
-        co_await cancel_statement();
-    }
     // The statements in a pipeline need an end.
     if (::PQpipelineStatus(get()) != PQ_PIPELINE_OFF && ::PQpipelineSync(get()) == 0) {
         throw lost();
     }
+    // The server ignores a request that arrives before it has begun the statement, and one ends
+    // only one statement of a pipeline: repeat it.
+    for (auto pause = first_pause; ::PQtransactionStatus(get()) == PQTRANS_ACTIVE; pause *= 2) {
+        co_await cancel_statement();
+        try {
+            co_await timeout(receive(), pause);
+        } catch (const std::system_error& e) {
+            if (e.code() != std::errc::timed_out) {
+                throw;
+            }
+        }
+    }
     co_await receive();
+    if (std::exchange(rolls_back_, false) && ::PQtransactionStatus(get()) != PQTRANS_IDLE) {
+        send({"rollback", {}, {}});
+        co_await receive();
+    }
 }
 
 /// Returns when the server has sent the signal to its process, which handles it before it reads the
@@ -337,7 +350,8 @@ task<> session::probe() {
 }
 
 bool session::is_reusable() const noexcept {
-    if (broken_ || used_ || unfinished_ || ::PQtransactionStatus(get()) != PQTRANS_IDLE) {
+    if (broken_ || used_ || unfinished_ || rolls_back_ ||
+        ::PQtransactionStatus(get()) != PQTRANS_IDLE) {
         return false;
     }
     ::pollfd socket{::PQsocket(get()), POLLRDHUP, 0};

@@ -311,7 +311,8 @@ TEST_F(Failure, AnAdministratorEndsTheSession) {
         co_await c.query("select pg_terminate_backend($1, 1000)", pid);
         EXPECT_FALSE(other.is_reusable());
         const auto e = co_await thrown<pq::connection_error>(other.query("select 1"));
-        EXPECT_EQ(e->sqlstate(), "57P01");
+        EXPECT_NE(std::string(e->what()).find("administrator command"), std::string::npos)
+            << e->what();
         EXPECT_TRUE(other.broken());
     });
 }

@@ -147,7 +147,7 @@ private:
     std::optional<adapter_test::server_process> server_;
 };
 
-/// One server for the tests of a program.
+/// One server for the tests of a program; it ends with the program.
 class PqTest : public testing::Test {
 protected:
     void SetUp() override {
@@ -156,7 +156,6 @@ protected:
         }
         server();
     }
-    static void TearDownTestSuite() { server_.reset(); }
     static postgres& server() {
         if (!server_) {
             server_ = std::make_unique<postgres>();

@@ -168,7 +168,7 @@ TEST_F(Stream, ACopyThatFailsLeavesTheConnectionUsable) {
         }
         EXPECT_TRUE(co_await works(c));
         {
-            auto left = c.copy_out("copy (select * from generate_series(1, 100000000)) to stdout");
+            auto left = c.copy_out("copy (select generate_series(1, 100000000)) to stdout");
             EXPECT_EQ(*co_await left.next(), "1\n");
             co_await thrown<std::logic_error>(c.query("select 1"));
         }

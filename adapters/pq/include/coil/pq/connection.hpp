@@ -97,9 +97,9 @@ public:
     /// unknown whether a commit has taken place.
     template <std::invocable<connection&> F>
     [[nodiscard]] std::invoke_result_t<F&, connection&> transaction(F f) {
-        const std::string savepoint = co_await begin_transaction();
+        detail::open_transaction open(*session_);
         co_return co_await detail::with_end(
-            f(*this), [&](bool failed) { return end_transaction(savepoint, failed); });
+            in_transaction(open, f), [&](bool failed) { return end_transaction(open, failed); });
     }
 
     /// Runs `f(p)`, which returns a task, in pipeline mode; returns its value. Results that it has
@@ -160,8 +160,13 @@ private:
 
     explicit connection(std::unique_ptr<detail::session> s) noexcept : session_(std::move(s)) {}
 
-    task<std::string> begin_transaction();
-    task<> end_transaction(std::string savepoint, bool failed);
+    template <class F>
+    std::invoke_result_t<F&, connection&> in_transaction(detail::open_transaction& open, F& f) {
+        co_await begin_transaction(open);
+        co_return co_await f(*this);
+    }
+    task<> begin_transaction(detail::open_transaction& open);
+    task<> end_transaction(detail::open_transaction& open, bool failed);
     task<> begin_pipeline();
     task<> end_pipeline(pq::pipeline& p, bool failed);
     task<> begin_copy(std::string sql, ::ExecStatusType expected);

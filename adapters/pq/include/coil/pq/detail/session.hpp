@@ -95,6 +95,7 @@ public:
     [[nodiscard]] bool used() const noexcept { return used_; }
     [[nodiscard]] std::chrono::nanoseconds grace() const noexcept { return grace_; }
     void set_unfinished(bool unfinished) noexcept { unfinished_ = unfinished; }
+    void roll_back_later() noexcept { rolls_back_ = true; }
     void set_broken() noexcept { broken_ = true; }
     /// A number that is unique for the connection.
     [[nodiscard]] std::string next_name() { return "coil_" + std::to_string(++names_); }
@@ -121,7 +122,28 @@ private:
     bool used_ = false;
     bool unfinished_ = false;
     bool broken_ = false;
+    bool rolls_back_ = false; // recover() ends a transaction whose frame was destroyed
     bool tls_is_empty_ = false;
+};
+
+/// A transaction() in progress. If its frame is destroyed, the next call rolls back.
+class open_transaction {
+public:
+    explicit open_transaction(session& s) noexcept : session_(s) {}
+    open_transaction(const open_transaction&) = delete;
+    open_transaction& operator=(const open_transaction&) = delete;
+    ~open_transaction() {
+        if (!ended) {
+            session_.roll_back_later();
+        }
+    }
+
+    std::string savepoint; ///< empty for the outer transaction
+    bool begun = false;
+    bool ended = false;
+
+private:
+    session& session_;
 };
 
 /// Awaits `work` and then, whether or not it has failed, `end(failed)`. Returns or throws the
