@@ -22,6 +22,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
+// [worker]
 /// Takes a job that no other worker has, and does it; false if there is none.
 task<bool> do_one(pq::connection& c) {
     const pq::result job = co_await c.query("select id, text from coil_jobs where done is null "
@@ -39,6 +40,7 @@ task<> work(pq::pool& db) {
     while (co_await db.transaction(do_one)) {
     }
 }
+// [/worker]
 
 task<> add_jobs(pq::pool& db, int count) {
     auto c = co_await db.acquire();

@@ -20,6 +20,7 @@ using namespace coil;
 
 namespace {
 
+// [transaction]
 task<> count_words(sqlite::database& db, std::string path) {
     std::istringstream text(co_await fs::read_file(path));
     std::map<std::string, int> words;
@@ -34,6 +35,7 @@ task<> count_words(sqlite::database& db, std::string path) {
         }
     });
 }
+// [/transaction]
 
 task<> co_main(std::string path, std::vector<std::string> files) {
     sqlite::database db(path);

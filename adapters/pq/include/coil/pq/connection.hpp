@@ -25,8 +25,8 @@ namespace coil::pq {
 
 struct connection_options {
     /// Called on the connection's thread with each notice and warning of the server. By default
-    /// they are dropped; nothing is written to standard error.
-    std::function<void(std::string_view)> on_notice;
+    /// they are dropped; nothing is written to standard error. Must not throw.
+    std::function<void(std::string_view)> on_notice{};
     /// A call that was asked to stop waits this long at most until the server has cancelled it. If
     /// that is not enough, the connection is broken.
     std::chrono::nanoseconds cancel_grace = std::chrono::seconds(5);

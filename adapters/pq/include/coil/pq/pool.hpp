@@ -25,8 +25,8 @@ struct pool_options {
     /// The limit for that round trip.
     std::chrono::nanoseconds check_limit = std::chrono::seconds(2);
     /// Prepares a new connection, for example by `set search_path`. May be empty.
-    std::function<task<>(connection&)> on_connect;
-    connection_options connection;
+    std::function<task<>(connection&)> on_connect{};
+    connection_options connection{};
 };
 
 /// Connections that are shared by many tasks.
