@@ -9,6 +9,7 @@ function(coil_add_adapter name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "PACKAGE" "MODULE")
     string(TOUPPER "COIL_${name}" prefix)
     set_property(GLOBAL APPEND PROPERTY COIL_ADAPTERS_KNOWN ${name})
+    set_property(GLOBAL PROPERTY COIL_PACKAGE_OF_${name} "${arg_PACKAGE}")
     if(arg_MODULE)
         if(PKG_CONFIG_FOUND)
             # Looked up anew each time, so that a library is found once it is installed.
