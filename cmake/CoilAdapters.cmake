@@ -47,7 +47,7 @@ function(coil_add_adapter name)
         coil_install_adapter(${name} "${arg_MODULE}" "${arg_PACKAGE}")
     endif()
     if(COIL_BUILD_ADAPTER_TESTS)
-        coil_add_adapter_tests(${name})
+        coil_add_adapter_tests(${name} coil::${name})
     endif()
 endfunction()
 
@@ -80,7 +80,8 @@ function(coil_install_adapter name modules package)
     install(FILES "${PROJECT_BINARY_DIR}/coil-${name}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 endfunction()
 
-# One test program per adapter and one program per example; the tests start the servers that they need.
+# coil_add_adapter_tests(NAME LIBRARY...): one test program, and one program per example, with these libraries. The tests
+# start the servers that they need.
 function(coil_add_adapter_tests name)
     file(GLOB sources CONFIGURE_DEPENDS tests/*_test.cpp)
     if(sources)
@@ -88,7 +89,7 @@ function(coil_add_adapter_tests name)
         add_executable(${target} ${sources})
         target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests" "${PROJECT_SOURCE_DIR}/adapters")
         target_precompile_headers(${target} REUSE_FROM coil_test_headers)
-        target_link_libraries(${target} PRIVATE coil::${name} coil_test_support GTest::gtest_main)
+        target_link_libraries(${target} PRIVATE ${ARGN} coil_test_support GTest::gtest_main)
         coil_own_target(${target})
         coil_compile_together(${target})
         gtest_discover_tests(${target}
@@ -104,7 +105,7 @@ function(coil_add_adapter_tests name)
         add_executable(example_${example} "${program}")
         set_target_properties(example_${example} PROPERTIES OUTPUT_NAME ${example}
             RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/examples")
-        target_link_libraries(example_${example} PRIVATE coil::${name})
+        target_link_libraries(example_${example} PRIVATE ${ARGN})
         coil_own_target(example_${example})
     endforeach()
 endfunction()
