@@ -22,8 +22,12 @@ if(TARGET coil_tls)
     install(EXPORT coil-tls-targets NAMESPACE coil:: DESTINATION "${COIL_CMAKE_DIR}")
 endif()
 
+# The optional components with the Debian packages that they need, for messages of find_package().
+set(COIL_COMPONENT_PACKAGES "tls=libssl-dev")
 get_property(adapters GLOBAL PROPERTY COIL_ADAPTERS_KNOWN)
 foreach(adapter IN LISTS adapters)
+    get_property(package GLOBAL PROPERTY COIL_PACKAGE_OF_${adapter})
+    list(APPEND COIL_COMPONENT_PACKAGES "${adapter}=${package}")
     if(TARGET coil_${adapter})
         add_dependencies(coil_libraries coil_${adapter})
     endif()

@@ -69,6 +69,40 @@ case $step in
         configure_and_build -DCMAKE_PREFIX_PATH="$prefix"
         "$work/$step/consumer"
         ;;
+    adapters)
+        # Those that were built, by CMake and by pkg-config; and the message for one that was not.
+        PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name coil.pc)")
+        export PKG_CONFIG_PATH
+        for program in "$here"/programs/adapters/*.cpp; do
+            adapter=$(basename "$program" .cpp)
+            targets=$(find "$prefix" -name "coil-$adapter-targets.cmake")
+            if [[ $targets ]]; then
+                configure_and_build -DCMAKE_PREFIX_PATH="$prefix" -DADAPTER="$adapter"
+                "$work/$step/consumer"
+                # shellcheck disable=SC2046,SC2086
+                "$compiler" $flags -std=c++20 "$program" -o "$work/$step/by_pkg_config" \
+                    $(pkg-config --cflags --libs "coil-$adapter")
+                "$work/$step/by_pkg_config"
+                # As if coil had been built where the library is not installed.
+                mv "$targets" "$targets.away"
+                expected="is not part of this installation"
+            else
+                expected=.
+            fi
+            output=$(configure_and_build -DCMAKE_PREFIX_PATH="$prefix" -DADAPTER="$adapter" 2>&1) && {
+                echo "coil::$adapter was found although it is not installed"
+                exit 1
+            }
+            [[ -z $targets ]] || mv "$targets.away" "$targets"
+            output=$(tr -s '[:space:]' ' ' <<<"$output")
+            [[ $output =~ $expected && $output == *"install lib"* ]] || {
+                echo "the message does not say what to install: $output"
+                exit 1
+            }
+        done
+        output=$(configure_and_build -DCMAKE_PREFIX_PATH="$prefix" -DADAPTER=nonsense 2>&1) || true
+        [[ $output == *"coil has no component nonsense"* ]]
+        ;;
     pkgconfig)
         PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name coil.pc)")
         export PKG_CONFIG_PATH

@@ -1,0 +1,173 @@
+#pragma once
+
+#include <coil/core/task.hpp>
+#include <coil/pq/error.hpp>
+#include <coil/pq/parameters.hpp>
+#include <coil/pq/result.hpp>
+
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include <libpq-fe.h>
+
+namespace coil::pq::detail {
+
+/// A statement to send: text, or the name of a prepared statement and its text for messages.
+struct request {
+    std::string sql;
+    std::string prepared;
+    parameters values;
+};
+
+/// A PGconn with its state. Each exchange with the server is within a session::call.
+///
+/// An exchange that was left before its last result arrived, by an exception or by the destruction
+/// of a frame, is unfinished. recover() then cancels it and discards its results, so that the
+/// connection can be used again; it is called when the exchange is left by an exception, and
+/// otherwise before the next one begins.
+class session {
+public:
+    /// Marks the connection as used. Throws std::logic_error if another task uses it.
+    class call {
+    public:
+        explicit call(session& s, std::string_view sql = {});
+        call(const call&) = delete;
+        call& operator=(const call&) = delete;
+        ~call() {
+            session_.used_ = false;
+            session_.sql_ = {};
+        }
+
+    private:
+        session& session_;
+    };
+
+    session(std::string server, std::chrono::nanoseconds grace,
+            std::function<void(std::string_view)> on_notice)
+        : server_(std::move(server)), grace_(grace), on_notice_(std::move(on_notice)) {}
+
+    /// Replaces the connection by one that is being made, and completes it.
+    task<> connect(const char* const* names, const char* const* values);
+
+    /// Recovers the connection if the previous exchange is unfinished. Throws if a stop was
+    /// requested or the connection is broken.
+    task<> ready();
+    /// Begins an exchange: ready(), and then it is unfinished.
+    task<> begin();
+    /// Sends a statement within an exchange. Throws connection_error.
+    void send(const request& statement);
+    /// Ends an exchange: receives every result that is outstanding, and returns the first failed
+    /// one or the last. If the task is asked to stop, recovers the connection.
+    task<result> finish();
+    /// A complete exchange.
+    task<result> run(request statement);
+    /// A round trip; leaves the exchange unfinished if it fails.
+    task<> probe();
+
+    /// Waits for events of poll(2), at least POLLIN, and receives. Throws connection_error, or
+    /// operation_canceled.
+    task<> wait(unsigned events);
+    /// Waits until everything was written to the socket.
+    task<> flush();
+    /// Waits for the next result; null ends the results of a statement.
+    task<result> next();
+    /// Cancels and discards what is outstanding. Ignores stop requests, but not for longer than the
+    /// grace period; the connection is broken if that was not enough.
+    task<> recover();
+    task<> recover_if(bool failed) { return failed ? recover() : nothing(); }
+
+    /// Throws the error that a result reports.
+    void check(const result& r, std::string_view sql);
+    /// The connection is broken: makes the exception.
+    [[nodiscard]] connection_error lost();
+    [[nodiscard]] bool is_reusable() const noexcept;
+
+    [[nodiscard]] ::PGconn* get() const noexcept { return conn_.get(); }
+    [[nodiscard]] const std::string& server() const noexcept { return server_; }
+    [[nodiscard]] bool broken() const noexcept { return broken_; }
+    [[nodiscard]] bool used() const noexcept { return used_; }
+    [[nodiscard]] std::chrono::nanoseconds grace() const noexcept { return grace_; }
+    void set_unfinished(bool unfinished) noexcept { unfinished_ = unfinished; }
+    void roll_back_later() noexcept { rolls_back_ = true; }
+    void set_broken() noexcept { broken_ = true; }
+    /// A number that is unique for the connection.
+    [[nodiscard]] std::string next_name() { return "coil_" + std::to_string(++names_); }
+
+private:
+    struct closer {
+        void operator()(::PGconn* c) const noexcept { ::PQfinish(c); }
+    };
+
+    static task<> nothing() { co_return; }
+    task<> receive();
+    task<> discard_copy();
+    task<> cancel_statement();
+    task<> cancel_and_discard();
+    static void notice(void* self, const char* text) noexcept;
+
+    std::string server_;
+    std::chrono::nanoseconds grace_;
+    std::function<void(std::string_view)> on_notice_;
+    std::unique_ptr<::PGconn, closer> conn_;
+    result received_;      // of the exchange
+    std::string_view sql_; // of the call, for messages
+    unsigned names_ = 0;
+    bool used_ = false;
+    bool unfinished_ = false;
+    bool broken_ = false;
+    bool rolls_back_ = false; // recover() ends a transaction whose frame was destroyed
+    bool tls_is_empty_ = false;
+};
+
+/// A transaction() in progress. If its frame is destroyed, the next call rolls back.
+class open_transaction {
+public:
+    explicit open_transaction(session& s) noexcept : session_(s) {}
+    open_transaction(const open_transaction&) = delete;
+    open_transaction& operator=(const open_transaction&) = delete;
+    ~open_transaction() {
+        if (!ended) {
+            session_.roll_back_later();
+        }
+    }
+
+    std::string savepoint; ///< empty for the outer transaction
+    bool begun = false;
+    bool ended = false;
+
+private:
+    session& session_;
+};
+
+/// Awaits `work` and then, whether or not it has failed, `end(failed)`. Returns or throws the
+/// outcome of `work`, unless `end` throws.
+template <class T, class End>
+task<T> with_end(task<T> work, End end) {
+    std::exception_ptr failure;
+    [[maybe_unused]] std::conditional_t<std::is_void_v<T>, bool, std::optional<T>> outcome{};
+    try {
+        if constexpr (std::is_void_v<T>) {
+            co_await std::move(work);
+        } else {
+            outcome.emplace(co_await std::move(work));
+        }
+    } catch (...) {
+        failure = std::current_exception();
+    }
+    co_await end(failure != nullptr);
+    if (failure) {
+        std::rethrow_exception(failure);
+    }
+    if constexpr (!std::is_void_v<T>) {
+        co_return std::move(*outcome);
+    }
+}
+
+} // namespace coil::pq::detail

@@ -1,0 +1,361 @@
+#include <coil/compose/shield.hpp>
+#include <coil/compose/time_limit.hpp>
+#include <coil/core/this_task.hpp>
+#include <coil/exec/blocking_pool.hpp>
+#include <coil/interop/from_callback.hpp>
+#include <coil/io/file.hpp>
+#include <coil/pq/detail/session.hpp>
+
+#include <array>
+#include <cerrno>
+#include <stdexcept>
+#include <system_error>
+
+#include <poll.h>
+
+namespace coil::pq::detail {
+
+namespace {
+
+constexpr std::string_view query_canceled = "57014";
+constexpr std::chrono::milliseconds first_pause{10}; // between two requests to cancel
+
+[[noreturn]] void stop() {
+    throw std::system_error(std::make_error_code(std::errc::operation_canceled), "pq");
+}
+
+std::string trimmed(const char* text) {
+    std::string s = text != nullptr ? text : "";
+    while (s.ends_with('\n') || s.ends_with(' ')) {
+        s.pop_back();
+    }
+    return s;
+}
+
+std::string in_statement(std::string_view sql) {
+    constexpr std::size_t most = 200;
+    return sql.empty() ? ""
+                       : ", in \"" + std::string(sql.substr(0, most)) +
+                             (sql.size() > most ? "...\"" : "\"");
+}
+
+std::string_view part(const result& r, int which) noexcept {
+    const char* const text = ::PQresultErrorField(r.get(), which);
+    return text != nullptr ? text : std::string_view{};
+}
+
+bool is_copy(::ExecStatusType s) noexcept {
+    return s == PGRES_COPY_IN || s == PGRES_COPY_OUT || s == PGRES_COPY_BOTH;
+}
+
+/// Whether a result is not what query() can return.
+bool is_failure(const result& r) noexcept {
+    const ::ExecStatusType s = r.get() != nullptr ? ::PQresultStatus(r.get()) : PGRES_EMPTY_QUERY;
+    return s == PGRES_FATAL_ERROR || s == PGRES_BAD_RESPONSE || s == PGRES_PIPELINE_ABORTED ||
+           is_copy(s);
+}
+
+} // namespace
+
+session::call::call(session& s, std::string_view sql) : session_(s) {
+    if (s.used_) {
+        throw std::logic_error("pq: " + s.server_ + ": the connection is in use by another call");
+    }
+    s.used_ = true;
+    s.sql_ = sql;
+}
+
+void session::notice(void* self, const char* text) noexcept {
+    const auto& handler = static_cast<session*>(self)->on_notice_;
+    if (handler) {
+        handler(trimmed(text));
+    }
+}
+
+task<> session::connect(const char* const* names, const char* const* values) {
+    conn_.reset(::PQconnectStartParams(names, values, 0));
+    if (!conn_) {
+        throw std::bad_alloc();
+    }
+    ::PQsetNoticeProcessor(get(), &notice, this);
+    // The socket may be another one after each step.
+    for (auto state = PGRES_POLLING_WRITING; state != PGRES_POLLING_OK;) {
+        if (::PQstatus(get()) == CONNECTION_BAD || state == PGRES_POLLING_FAILED) {
+            throw lost();
+        }
+        const io_result ready =
+            co_await io::poll(::PQsocket(get()), state == PGRES_POLLING_READING ? POLLIN : POLLOUT);
+        if (ready == -ECANCELED) {
+            stop();
+        }
+        state = ::PQconnectPoll(get());
+    }
+    if (::PQsetnonblocking(get(), 1) != 0) {
+        throw lost();
+    }
+    server_ = std::string(::PQhost(get())) + ':' + ::PQport(get()) + '/' + ::PQdb(get());
+}
+
+task<> session::ready() {
+    if ((co_await this_task::stop_token()).stop_requested()) {
+        stop();
+    }
+    if ((unfinished_ || rolls_back_) && !broken_) {
+        co_await recover();
+    }
+    if (broken_) {
+        throw connection_error("pq: " + server_ + ": the connection is broken");
+    }
+}
+
+task<> session::begin() {
+    co_await ready();
+    unfinished_ = true;
+    received_ = {};
+}
+
+void session::send(const request& statement) {
+    const auto values = statement.values.pointers();
+    const auto count = static_cast<int>(values.size());
+    const bool pipelined = ::PQpipelineStatus(get()) != PQ_PIPELINE_OFF;
+    int sent = 0;
+    if (!statement.prepared.empty()) {
+        sent = ::PQsendQueryPrepared(get(), statement.prepared.c_str(), count, values.data(),
+                                     nullptr, nullptr, 0);
+    } else if (count == 0 && !pipelined) {
+        sent = ::PQsendQuery(get(), statement.sql.c_str());
+    } else {
+        sent = ::PQsendQueryParams(get(), statement.sql.c_str(), count, nullptr, values.data(),
+                                   nullptr, nullptr, 0);
+    }
+    if (sent == 0) {
+        if (::PQstatus(get()) == CONNECTION_BAD) {
+            throw lost();
+        }
+        throw error("pq: " + server_ + ": " + trimmed(::PQerrorMessage(get())) +
+                    in_statement(statement.sql));
+    }
+}
+
+task<result> session::finish() {
+    bool stopped = false;
+    try {
+        co_await receive();
+    } catch (const std::system_error& e) {
+        if (e.code() != std::errc::operation_canceled) {
+            throw;
+        }
+        stopped = true;
+    }
+    if (stopped) {
+        co_await recover();
+        if (broken_ || part(received_, PG_DIAG_SQLSTATE) == query_canceled) {
+            stop();
+        }
+    }
+    unfinished_ = false;
+    co_return std::move(received_);
+}
+
+task<result> session::run(request statement) {
+    const call exchange(*this, statement.sql);
+    co_await begin();
+    send(statement);
+    result r = co_await finish();
+    check(r, statement.sql);
+    co_return r;
+}
+
+task<> session::wait(unsigned events) {
+    // One read may leave the rest of a TLS record in OpenSSL, which poll() does not see. Therefore
+    // every second call reads without waiting.
+    if (::PQsslInUse(get()) != 0 && !std::exchange(tls_is_empty_, true)) {
+        if (::PQconsumeInput(get()) == 0) {
+            throw lost();
+        }
+        co_return;
+    }
+    tls_is_empty_ = false;
+    const io_result ready = co_await io::poll(::PQsocket(get()), events);
+    if (ready == -ECANCELED) {
+        stop();
+    }
+    // A poll() that fails is reported by the next read.
+    if ((ready < 0 || (ready & ~POLLOUT) != 0) && ::PQconsumeInput(get()) == 0) {
+        throw lost();
+    }
+}
+
+task<> session::flush() {
+    for (;;) {
+        const int left = ::PQflush(get());
+        if (left < 0) {
+            throw lost();
+        }
+        if (left == 0) {
+            co_return;
+        }
+        // A server that waits until its own output was read does not read either.
+        co_await wait(POLLIN | POLLOUT);
+    }
+}
+
+task<result> session::next() {
+    while (::PQisBusy(get()) != 0) {
+        co_await flush();
+        if (::PQisBusy(get()) != 0) {
+            co_await wait(POLLIN);
+        }
+    }
+    co_return result(::PQgetResult(get()));
+}
+
+/// Receives until the server is ready for the next statement, also in pipeline mode, which then
+/// ends. Keeps the first failed result, or else the last one.
+task<> session::receive() {
+    for (;;) {
+        result r = co_await next();
+        if (r.get() == nullptr) {
+            if (::PQstatus(get()) == CONNECTION_BAD) {
+                broken_ = true;
+                if (!is_failure(received_)) {
+                    throw lost();
+                }
+                co_return;
+            }
+            if (::PQpipelineStatus(get()) == PQ_PIPELINE_OFF || ::PQexitPipelineMode(get()) == 1) {
+                co_return;
+            }
+            continue;
+        }
+        const ::ExecStatusType status = ::PQresultStatus(r.get());
+        if (!is_failure(received_)) {
+            received_ = std::move(r);
+        }
+        if (status == PGRES_COPY_OUT) {
+            co_await discard_copy();
+        } else if (is_copy(status) &&
+                   ::PQputCopyEnd(get(), "the copy was abandoned by the client") < 0) {
+            throw lost();
+        }
+    }
+}
+
+task<> session::discard_copy() {
+    for (;;) {
+        char* data = nullptr;
+        const int size = ::PQgetCopyData(get(), &data, 1);
+        ::PQfreemem(data);
+        if (size < 0) {
+            co_return;
+        }
+        if (size == 0) {
+            co_await wait(POLLIN);
+        }
+    }
+}
+
+task<> session::recover() {
+    if (broken_) {
+        co_return;
+    }
+    try {
+        co_await shield(timeout(cancel_and_discard(), grace_));
+        unfinished_ = false;
+    } catch (const std::exception&) {
+        broken_ = true;
+    }
+}
+
+task<> session::cancel_and_discard() {
+    // The statements in a pipeline need an end.
+    if (::PQpipelineStatus(get()) != PQ_PIPELINE_OFF && ::PQpipelineSync(get()) == 0) {
+        throw lost();
+    }
+    // The server ignores a request that arrives before it has begun the statement, and one ends
+    // only one statement of a pipeline: repeat it.
+    for (auto pause = first_pause; ::PQtransactionStatus(get()) == PQTRANS_ACTIVE; pause *= 2) {
+        co_await cancel_statement();
+        try {
+            co_await timeout(receive(), pause);
+        } catch (const std::system_error& e) {
+            if (e.code() != std::errc::timed_out) {
+                throw;
+            }
+        }
+    }
+    co_await receive();
+    if (std::exchange(rolls_back_, false) && ::PQtransactionStatus(get()) != PQTRANS_IDLE) {
+        send({"rollback", {}, {}});
+        co_await receive();
+    }
+}
+
+/// Returns when the server has sent the signal to its process, which handles it before it reads the
+/// next statement. The call is not waited for if the frame is destroyed, as it may block for long.
+task<> session::cancel_statement() {
+    std::shared_ptr<::PGcancel> handle(::PQgetCancel(get()), &::PQfreeCancel);
+    co_await from_callback<void>([&](completion<void> done) {
+        default_blocking_pool().execute([handle, done = std::move(done)]() mutable {
+            std::array<char, 256> why{};
+            // A server that does not accept the request does not end the statement either.
+            ::PQcancel(handle.get(), why.data(), static_cast<int>(why.size()));
+            done.set_value();
+        });
+    });
+}
+
+void session::check(const result& r, std::string_view sql) {
+    if (!is_failure(r)) {
+        return;
+    }
+    const ::ExecStatusType status = ::PQresultStatus(r.get());
+    std::string what = "pq: " + server_ + ": ";
+    if (is_copy(status)) {
+        throw error(what + "a copy needs copy_in() or copy_out()" + in_statement(sql));
+    }
+    if (status == PGRES_PIPELINE_ABORTED) {
+        throw error(what + "not executed, because an earlier statement of the pipeline has failed" +
+                    in_statement(sql));
+    }
+    const std::string state(part(r, PG_DIAG_SQLSTATE));
+    const std::string_view message = part(r, PG_DIAG_MESSAGE_PRIMARY);
+    if (message.empty()) {
+        what += trimmed(::PQresultErrorMessage(r.get()));
+    } else {
+        what.append(part(r, PG_DIAG_SEVERITY)).append(" " + state + ": ").append(message);
+    }
+    what += in_statement(sql);
+    std::string detail(part(r, PG_DIAG_MESSAGE_DETAIL));
+    if (::PQstatus(get()) == CONNECTION_BAD) {
+        broken_ = true;
+        throw connection_error(what, state, std::move(detail));
+    }
+    throw error(what, state, std::move(detail));
+}
+
+connection_error session::lost() {
+    broken_ = true;
+    return connection_error("pq: " + server_ + ": " + trimmed(::PQerrorMessage(get())) +
+                            in_statement(sql_));
+}
+
+task<> session::probe() {
+    const call exchange(*this);
+    co_await begin();
+    send({});
+    while ((co_await next()).get() != nullptr) {
+    }
+    unfinished_ = false;
+}
+
+bool session::is_reusable() const noexcept {
+    if (broken_ || used_ || unfinished_ || rolls_back_ ||
+        ::PQtransactionStatus(get()) != PQTRANS_IDLE) {
+        return false;
+    }
+    ::pollfd socket{::PQsocket(get()), POLLRDHUP, 0};
+    return ::poll(&socket, 1, 0) == 0;
+}
+
+} // namespace coil::pq::detail
