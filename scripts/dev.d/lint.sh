@@ -88,9 +88,10 @@ check_sizes() {
 }
 
 # Runs clang-tidy on all sources, several of a target at a time; headers are checked with the sources that include them.
-# A source that passed is checked again only when it, a header it includes, or .clang-tidy has changed (--all: always).
+# A source that passed is checked again only when it, a header it includes, or .clang-tidy has changed. --all: checks
+# all of them anew, and the tests, which are most of the code and of the time.
 check_tidy() {
-    local all=$1 done_dir=build/lint/tidy version config configs
+    local all=$1 done_dir=build/lint/tidy version config configs left_out='/build/lint/tests/\|/tests/[a-z_]*/[a-z0-9_]*\.cpp'
     version=$(tidy_version)
     rm -f build/lint/build.ninja # ninja would not notice new files otherwise
     configs=$(our_files .clang-tidy '*/.clang-tidy')
@@ -101,10 +102,13 @@ check_tidy() {
     # The precompiled headers of the tests must be made by the same version of clang.
     CXX=clang++-$version configure lint &&
         ninja -C build/lint coil_test_headers coil_uring_test_headers coil_example_headers >build/log/build-lint.log || return 1
-    [[ $all == yes ]] && rm -rf "$done_dir"
+    if [[ $all == yes ]]; then
+        rm -rf "$done_dir"
+        left_out='/build/lint/tests/\(canaries\|docs\)/'
+    fi
     mkdir -p "$done_dir"
     # shellcheck disable=SC2016
-    sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build/lint/compile_commands.json | grep -v -e '/cmake_pch\.' -e "/build/lint/tests/canaries/" -e "/build/lint/tests/docs/" | sort -u |
+    sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build/lint/compile_commands.json | grep -v -e '/cmake_pch\.' -e "$left_out" | sort -u |
         configs=$configs xargs -r -n 1 -P "$(jobs_at_once)" bash -c '
             source=${2#"$PWD"/} stamp=build/lint/tidy/${source//\//_}
             # shellcheck disable=SC2046

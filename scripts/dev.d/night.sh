@@ -66,4 +66,6 @@ run_night() {
         -R '^examples\.(http_files|chat|logs|redis_pool)$' --timeout 3600
     run_fault_tests debug "$(scaled 1000)"
     run_liburing_tests
+    need lint
+    check "clang-tidy, the tests as well" check_tidy yes
 }
