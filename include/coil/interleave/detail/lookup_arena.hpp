@@ -15,9 +15,11 @@ class lookup_arena;
 
 /// The memory of one slot of an interleave call: room for one frame.
 struct frame_place {
+    void* memory = nullptr;
+    std::size_t bytes = 0; // 0: the arena has not assigned memory yet
+    bool occupied = false;
     lookup_arena* arena = nullptr;
     std::size_t index = 0;
-    bool occupied = false;
 };
 
 /// One block of memory with a place of fixed size for each slot. The first frame determines the
@@ -34,24 +36,15 @@ public:
         }
     }
 
-    /// Returns the memory of a free place, or null if the frame does not fit.
-    void* occupy(frame_place& place, std::size_t bytes) {
-#if COIL_SANITIZED
-        static_cast<void>(place);
-        static_cast<void>(bytes);
-        return nullptr;
-#else
-        if (memory_ == nullptr) [[unlikely]] {
+    /// Assigns memory to a place that has none, for frames like one of `bytes` bytes.
+    void assign(frame_place& place, std::size_t bytes) {
+        if (memory_ == nullptr) {
             const std::size_t stride = frame_class(bytes) * frame_alignment;
             memory_ = static_cast<char*>(allocate_frame(places_ * stride));
             stride_ = stride;
         }
-        if (bytes > stride_) [[unlikely]] {
-            return nullptr;
-        }
-        place.occupied = true;
-        return memory_ + place.index * stride_;
-#endif
+        place.memory = memory_ + place.index * stride_;
+        place.bytes = stride_;
     }
 
 private:
@@ -75,11 +68,28 @@ public:
     ~place_offer() { offered_place = nullptr; }
 };
 
+/// Returns the memory of the offered place, or null if the frame does not fit.
+inline void* occupy(frame_place& place, std::size_t bytes) {
+    if (bytes > place.bytes) [[unlikely]] {
+        if (place.bytes == 0) {
+            place.arena->assign(place, bytes);
+        }
+        if (bytes > place.bytes) {
+            return nullptr;
+        }
+    }
+    place.occupied = true;
+    return place.memory;
+}
+
 /// Allocates the frame of a lookup. The word behind it stores its place, or null.
 inline void* allocate_lookup(std::size_t bytes) {
     frame_place* place = std::exchange(offered_place, nullptr);
     const std::size_t total = bytes + sizeof(place);
-    void* frame = place != nullptr ? place->arena->occupy(*place, total) : nullptr;
+    void* frame = nullptr;
+#if !COIL_SANITIZED
+    frame = place != nullptr ? occupy(*place, total) : nullptr;
+#endif
     if (frame == nullptr) {
         frame = allocate_frame(total);
         place = nullptr;
