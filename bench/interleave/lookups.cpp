@@ -1,9 +1,10 @@
-// Lookups in a data structure of a given size: plain, as coroutines that interleave() runs, and as a state machine by
-// hand. Prints nanoseconds per lookup as JSON.
+// Lookups in a data structure of a given size: plain, as coroutines that interleave() runs, and as
+// a state machine by hand. Prints nanoseconds per lookup as JSON.
 //
 //     lookups STRUCTURE BYTES COUNT ROUNDS HUGE WIDTH...
 //
-// STRUCTURE is binary, hash, btree or chain. HUGE is 1 to ask for huge pages (madvise(2)), for all alike, or 0.
+// STRUCTURE is binary, hash, btree or chain. HUGE is 1 to ask for huge pages (madvise(2)), for all
+// alike, or 0.
 
 #include "state_machines.hpp"
 
@@ -56,7 +57,8 @@ std::span<T> allocate(std::size_t count, bool huge) {
 
 /// Measures all variants in alternating rounds.
 template <class Key, class Plain, class Find, class Machine>
-int measure(const settings& s, const std::vector<Key>& keys, Plain plain, Find find, const Machine& machine) {
+int measure(const settings& s, const std::vector<Key>& keys, Plain plain, Find find,
+            const Machine& machine) {
     std::vector<std::uint64_t> expected(keys.size());
     std::vector<std::uint64_t> results(keys.size());
     const std::size_t variants = 1 + 2 * s.widths.size();
@@ -108,7 +110,8 @@ int measure(const settings& s, const std::vector<Key>& keys, Plain plain, Find f
 }
 
 int binary_search(const settings& s) {
-    const std::span<std::uint32_t> sorted = allocate<std::uint32_t>(s.bytes / sizeof(std::uint32_t), s.huge);
+    const std::span<std::uint32_t> sorted =
+        allocate<std::uint32_t>(s.bytes / sizeof(std::uint32_t), s.huge);
     const std::uint64_t scale = (std::uint64_t{1} << 32) / sorted.size();
     for (std::size_t i = 0; i < sorted.size(); ++i) {
         sorted[i] = static_cast<std::uint32_t>(i * scale);
@@ -120,7 +123,8 @@ int binary_search(const settings& s) {
     }
     return measure(
         s, keys, [&](std::uint32_t key) { return structures::position(sorted, key); },
-        [&](std::uint32_t key) { return structures::find_position(sorted, key); }, by_hand::sorted_array{sorted});
+        [&](std::uint32_t key) { return structures::find_position(sorted, key); },
+        by_hand::sorted_array{sorted});
 }
 
 /// Half of the keys are there. The chains of the buckets have one entry on average.
@@ -152,7 +156,8 @@ int hash_probe(const settings& s) {
 int b_tree(const settings& s) {
     using node = structures::b_tree::node;
     structures::b_tree tree(allocate<node>(s.bytes / sizeof(node), s.huge));
-    const std::uint64_t scale = (std::uint64_t{1} << 32) / (tree.nodes().size() * structures::b_tree::keys_per_node);
+    const std::uint64_t scale =
+        (std::uint64_t{1} << 32) / (tree.nodes().size() * structures::b_tree::keys_per_node);
     std::uint64_t last = 0;
     tree.fill([&] { return static_cast<std::uint32_t>(scale * last++); });
     std::mt19937 random(1);
@@ -167,7 +172,8 @@ int b_tree(const settings& s) {
 
 int pointer_chase(const settings& s) {
     constexpr int hops = 8;
-    const std::span<structures::link> links = allocate<structures::link>(s.bytes / sizeof(structures::link), s.huge);
+    const std::span<structures::link> links =
+        allocate<structures::link>(s.bytes / sizeof(structures::link), s.huge);
     structures::link_randomly(links, 1);
     std::mt19937_64 random(1);
     std::vector<const structures::link*> keys(s.count);
@@ -176,14 +182,16 @@ int pointer_chase(const settings& s) {
     }
     return measure(
         s, keys, [&](const structures::link* from) { return structures::value_after(from, hops); },
-        [&](const structures::link* from) { return structures::find_value_after(from, hops); }, by_hand::chain{hops});
+        [&](const structures::link* from) { return structures::find_value_after(from, hops); },
+        by_hand::chain{hops});
 }
 
 } // namespace
 
 int main(int argc, char** argv) {
     if (argc < 7) {
-        std::fprintf(stderr, "usage: lookups binary|hash|btree|chain BYTES COUNT ROUNDS HUGE WIDTH...\n");
+        std::fprintf(stderr,
+                     "usage: lookups binary|hash|btree|chain BYTES COUNT ROUNDS HUGE WIDTH...\n");
         return 2;
     }
     settings s{.bytes = std::strtoull(argv[2], nullptr, 10),

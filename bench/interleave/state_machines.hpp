@@ -1,5 +1,5 @@
-// The lookups of examples/interleave as state machines written by hand: `width` states in an array, each advanced by
-// one step per round.
+// The lookups of examples/interleave as state machines written by hand: `width` states in an array,
+// each advanced by one step per round.
 #pragma once
 
 #include "interleave/b_tree.hpp"
@@ -15,9 +15,11 @@
 
 namespace by_hand {
 
-/// A Machine has a `state`; `begin(state, key)` starts a lookup, and `step(state, result)` returns whether it has ended.
+/// A Machine has a `state`; `begin(state, key)` starts a lookup, and `step(state, result)` returns
+/// whether it has ended.
 template <class Machine, class Key, class Result>
-void run(const Machine& machine, std::size_t width, std::span<const Key> keys, std::span<Result> results) {
+void run(const Machine& machine, std::size_t width, std::span<const Key> keys,
+         std::span<Result> results) {
     struct slot {
         typename Machine::state state;
         std::size_t index;
@@ -59,7 +61,8 @@ struct sorted_array {
     }
     bool step(state& s, std::uint64_t& result) const {
         if (s.size <= structures::last_elements) {
-            result = static_cast<std::uint64_t>(std::lower_bound(s.first, s.first + s.size, s.key) - sorted.data());
+            result = static_cast<std::uint64_t>(std::lower_bound(s.first, s.first + s.size, s.key) -
+                                                sorted.data());
             return true;
         }
         const std::size_t half = s.size / 2;

@@ -21,8 +21,7 @@ public:
 
     /// `buckets` has a power of two elements, all null. Both belong to the caller.
     hash_table(std::span<const entry*> buckets, std::span<entry> entries) noexcept
-        : buckets_(buckets), entries_(entries),
-          shift_(64 - std::countr_zero(buckets.size())) {}
+        : buckets_(buckets), entries_(entries), shift_(64 - std::countr_zero(buckets.size())) {}
 
     void insert(std::uint64_t key, std::uint64_t value) noexcept {
         entry& added = entries_[size_++];

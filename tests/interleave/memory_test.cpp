@@ -189,7 +189,10 @@ TEST(InterleaveMemory, G10_AMillionLookupsDoNotGrowTheStack) {
             co_await prefetch(&n);
             look();
         }
-        co_return n % 5 == 0 ? co_await nested(n) : n;
+        if (n % 5 == 0) {
+            co_return co_await nested(n);
+        }
+        co_return n;
     };
     std::vector<int> results(count);
     interleave(16, std::views::iota(0, count), f, results);

@@ -87,7 +87,10 @@ TEST(NestedLookup, OneThatIsNotAwaitedIsDestroyedWithoutHavingRun) {
 lookup<int> descend(int depth, int& alive) {
     const counted here(alive);
     co_await prefetch(&depth);
-    co_return depth == 0 ? 0 : 1 + co_await descend(depth - 1, alive);
+    if (depth == 0) {
+        co_return 0;
+    }
+    co_return 1 + co_await descend(depth - 1, alive);
 }
 
 #if COIL_SANITIZED
