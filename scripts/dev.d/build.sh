@@ -88,11 +88,11 @@ dev_bench() {
     for name in "$@"; do
         case $name in
             --*) options+=("$name") ;;
-            micro | cancellation | net | stream | timers | files | threads | sync | exec | fs | trees | compile) names+=("$name") ;;
-            *) die "there is no benchmark '$name': micro, cancellation, net, stream, timers, files, threads, sync, exec, fs, trees, compile" ;;
+            micro | cancellation | net | stream | timers | files | threads | sync | exec | interleave | fs | trees | compile) names+=("$name") ;;
+            *) die "there is no benchmark '$name': micro, cancellation, net, stream, timers, files, threads, sync, exec, interleave, fs, trees, compile" ;;
         esac
     done
-    ((${#names[@]})) || names=(micro cancellation net stream timers files threads sync exec fs trees compile)
+    ((${#names[@]})) || names=(micro cancellation net stream timers files threads sync exec interleave fs trees compile)
     need build bench
     want bench_peers
     need_compiler
@@ -101,7 +101,7 @@ dev_bench() {
         say "benchmark: $name"
         case $name in
             micro | cancellation) "build/release/bench/bin/bench_$name" || status=1 ;;
-            net | timers | files | threads | sync | exec | fs | compile) "bench/$name/run" build/release "${options[@]}" || status=1 ;;
+            net | timers | files | threads | sync | exec | interleave | fs | compile) "bench/$name/run" build/release "${options[@]}" || status=1 ;;
             trees) bench/fs/trees build/release "${options[@]}" || status=1 ;;
             stream) bench/net/stream build/release "${options[@]}" || status=1 ;;
         esac

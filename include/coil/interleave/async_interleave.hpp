@@ -58,8 +58,9 @@ task<std::size_t> interleave_void(std::size_t width, Keys keys, F f) {
 /// every 50 µs. A slice ends between two prefetches; a lookup that computes for long without a
 /// prefetch makes it longer.
 ///
-/// Threading: the lookups run on the context of the calling task. They must not assume that nothing
-/// else runs between two prefetches: other coroutines do, and may change the data.
+/// Threading: the lookups run on the context of the calling task, which must have one. They must
+/// not assume that nothing else runs between two prefetches: other coroutines do, and may change
+/// the data.
 ///
 /// Cancellation: once the calling task is asked to stop, the lookups are destroyed at the end of
 /// the slice and the await throws std::system_error with std::errc::operation_canceled. Results

@@ -30,7 +30,7 @@ namespace coil {
 /// Threading: a lookup runs on the thread that calls interleave(). Suspended lookups hold no
 /// resources except what their own locals hold; a mutex must not be held across a prefetch.
 template <class R = void>
-class [[nodiscard("did you forget to co_await?")]] COIL_CORO_TYPE COIL_WARN_UNUSED lookup {
+class [[nodiscard("did you forget to co_await?")]] COIL_WARN_UNUSED lookup {
 public:
     using promise_type = detail::lookup_promise<R>;
     using value_type = R;

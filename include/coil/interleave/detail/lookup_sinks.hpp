@@ -153,7 +153,7 @@ auto sink_for(std::size_t slots, Out& out) {
         static_assert(std::weakly_incrementable<out_t> && std::indirectly_writable<out_t, R>,
                       "interleave writes its results to a random access range (a vector, a span) "
                       "or to an iterator to which they can be assigned");
-        return write_in_order<R, out_t>(slots, std::move(out));
+        return write_in_order<R, out_t>(slots, out);
     }
 }
 
