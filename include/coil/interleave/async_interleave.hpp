@@ -1,53 +1,17 @@
 #pragma once
 
-#include <coil/context/this_context.hpp>
 #include <coil/core/awaitable.hpp>
 #include <coil/core/config.hpp>
 #include <coil/core/detail/range_concepts.hpp>
 #include <coil/core/task.hpp>
-#include <coil/core/this_task.hpp>
 #include <coil/interleave/detail/lookup_loop.hpp>
-#include <coil/interleave/detail/lookup_sinks.hpp>
-#include <coil/interleave/detail/slice.hpp>
+#include <coil/interleave/detail/run_in_slices.hpp>
 
 #include <cstddef>
 #include <type_traits>
 #include <utility>
 
 namespace coil {
-
-namespace detail {
-
-template <class Keys, class F, class Sink>
-task<std::size_t> run_in_slices(std::size_t slots, Keys& keys, F& f, Sink& sink) {
-    const inplace_stop_token token = co_await this_task::stop_token();
-    auto lookups = make_lookup_loop(slots, keys, f, sink);
-    slice_meter meter;
-    for (;;) {
-        if (token.stop_requested()) [[unlikely]] {
-            throw_interleave_stopped();
-        }
-        if (!run_slice(lookups, meter)) {
-            co_return lookups.started();
-        }
-        co_await yield();
-    }
-}
-
-template <class R, class Keys, class F, class Out>
-task<std::size_t> interleave_to(std::size_t width, Keys keys, F f, Out out) {
-    const std::size_t slots = slots_for(width, keys);
-    auto sink = sink_for<R>(slots, out);
-    co_return co_await run_in_slices(slots, keys, f, sink);
-}
-
-template <class Keys, class F>
-task<std::size_t> interleave_void(std::size_t width, Keys keys, F f) {
-    rethrow_only sink;
-    co_return co_await run_in_slices(slots_for(width, keys), keys, f, sink);
-}
-
-} // namespace detail
 
 /// interleave() for tasks: runs the same lookups with the same results, and lets the other
 /// coroutines of the context run every 50 µs.

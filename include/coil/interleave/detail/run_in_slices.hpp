@@ -3,6 +3,10 @@
 #include <coil/base/minmax.hpp>
 #include <coil/context/event_loop.hpp>
 #include <coil/context/this_context.hpp>
+#include <coil/core/task.hpp>
+#include <coil/core/this_task.hpp>
+#include <coil/interleave/detail/lookup_loop.hpp>
+#include <coil/interleave/detail/lookup_sinks.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -57,6 +61,35 @@ bool run_slice(Lookups& lookups, slice_meter& meter) {
 [[noreturn]] inline void throw_interleave_stopped() {
     throw std::system_error(std::make_error_code(std::errc::operation_canceled),
                             "coil: async_interleave");
+}
+
+template <class Keys, class F, class Sink>
+task<std::size_t> run_in_slices(std::size_t slots, Keys& keys, F& f, Sink& sink) {
+    const inplace_stop_token token = co_await this_task::stop_token();
+    auto lookups = make_lookup_loop(slots, keys, f, sink);
+    slice_meter meter;
+    for (;;) {
+        if (token.stop_requested()) [[unlikely]] {
+            throw_interleave_stopped();
+        }
+        if (!run_slice(lookups, meter)) {
+            co_return lookups.started();
+        }
+        co_await yield();
+    }
+}
+
+template <class R, class Keys, class F, class Out>
+task<std::size_t> interleave_to(std::size_t width, Keys keys, F f, Out out) {
+    const std::size_t slots = slots_for(width, keys);
+    auto sink = sink_for<R>(slots, out);
+    co_return co_await run_in_slices(slots, keys, f, sink);
+}
+
+template <class Keys, class F>
+task<std::size_t> interleave_void(std::size_t width, Keys keys, F f) {
+    rethrow_only sink;
+    co_return co_await run_in_slices(slots_for(width, keys), keys, f, sink);
 }
 
 } // namespace coil::detail
