@@ -21,7 +21,7 @@ EVERYTHING = "coil"
 PARTS = {
     "coil.uring": ("the ring alone", ["uring"], []),
     "coil.core": ("tasks, generators, results, buffers, stop tokens", ["core"], []),
-    "coil.task": ("contexts, combinations, synchronization, executors", ["context", "compose", "sync", "exec"], ["coil.core"]),
+    "coil.task": ("contexts, combinations, synchronization, executors, lookups", ["context", "compose", "sync", "exec", "interleave"], ["coil.core"]),
     "coil.io": ("Linux calls, sockets, streams, processes, other libraries", ["io", "interop", "net", "process", "stream"], ["coil.core"]),
     "coil.fs": ("files, with the names of std::filesystem", ["fs"], ["coil.core"]),
     "coil.sim": ("a simulated world for tests", ["sim"], ["coil.core", "coil.task", "coil.io"]),

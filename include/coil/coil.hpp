@@ -63,6 +63,11 @@
 #include <coil/fs/walk.hpp>
 #include <coil/fs/watch.hpp>
 #include <coil/fs/write_file.hpp>
+#include <coil/interleave/async_interleave.hpp>
+#include <coil/interleave/interleave.hpp>
+#include <coil/interleave/interleaved.hpp>
+#include <coil/interleave/lookup.hpp>
+#include <coil/interleave/prefetch.hpp>
 #include <coil/interop/completion.hpp>
 #include <coil/interop/foreign_loop.hpp>
 #include <coil/interop/from_callback.hpp>

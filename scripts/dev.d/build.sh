@@ -85,14 +85,17 @@ dev_demo() {
 # Names select benchmarks; arguments that begin with "--" are passed on to each script, for example --quick.
 dev_bench() {
     local name names=() options=() status=0
+    local all=(micro cancellation net stream timers files threads sync exec interleave fs trees adapters compile)
     for name in "$@"; do
         case $name in
             --*) options+=("$name") ;;
-            micro | cancellation | net | stream | timers | files | threads | sync | exec | fs | trees | adapters | compile) names+=("$name") ;;
-            *) die "there is no benchmark '$name': micro, cancellation, net, stream, timers, files, threads, sync, exec, fs, trees, adapters, compile" ;;
+            *)
+                [[ " ${all[*]} " == *" $name "* ]] || die "there is no benchmark '$name': ${all[*]}"
+                names+=("$name")
+                ;;
         esac
     done
-    ((${#names[@]})) || names=(micro cancellation net stream timers files threads sync exec fs trees adapters compile)
+    ((${#names[@]})) || names=("${all[@]}")
     need build bench
     want bench_peers
     need_compiler
@@ -101,9 +104,9 @@ dev_bench() {
         say "benchmark: $name"
         case $name in
             micro | cancellation) "build/release/bench/bin/bench_$name" || status=1 ;;
-            net | timers | files | threads | sync | exec | fs | adapters | compile) "bench/$name/run" build/release "${options[@]}" || status=1 ;;
             trees) bench/fs/trees build/release "${options[@]}" || status=1 ;;
             stream) bench/net/stream build/release "${options[@]}" || status=1 ;;
+            *) "bench/$name/run" build/release "${options[@]}" || status=1 ;;
         esac
     done
     return "$status"

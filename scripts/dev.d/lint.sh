@@ -50,6 +50,7 @@ rooms_below() {
         compose) echo base uring core context io compose ;;
         sync) echo base uring core context sync ;;
         exec) echo base uring core context exec ;;
+        interleave) echo base uring core context interleave ;;
         interop) echo base uring core context io exec interop ;;
         stream) echo base uring core context io compose stream ;;
         fs | net | process) echo base uring core context io compose sync exec stream "$1" ;;

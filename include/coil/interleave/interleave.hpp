@@ -1,0 +1,92 @@
+#pragma once
+
+#include <coil/core/detail/range_concepts.hpp>
+#include <coil/interleave/detail/lookup_loop.hpp>
+#include <coil/interleave/detail/lookup_sinks.hpp>
+#include <coil/interleave/lookup.hpp>
+#include <coil/interleave/prefetch.hpp>
+
+#include <cstddef>
+#include <limits>
+#include <type_traits>
+
+namespace coil {
+
+namespace detail {
+
+template <class Keys, class F, class Sink>
+std::size_t run_lookups(std::size_t slots, Keys& keys, F& f, Sink& sink) {
+    auto loop = make_lookup_loop(slots, keys, f, sink);
+    while (loop.run(std::numeric_limits<std::size_t>::max())) {
+    }
+    return loop.started();
+}
+
+} // namespace detail
+
+/// A width that suits most processors: somewhat more lookups than the 10 to 16 cache lines that a
+/// core loads at a time. More than that costs little until the lookups themselves leave the L1
+/// cache.
+inline constexpr std::size_t default_interleave_width = 16;
+
+/// Runs the lookup `f(key)` for each key of a range, `width` at a time on this thread, and writes
+/// the results to `out` in the order of the keys. Returns the number of keys.
+///
+///     lookup<int> price_of(const table& t, int article);
+///
+///     std::vector<int> prices(articles.size());
+///     interleave(16, articles, [&](int article) { return price_of(t, article); }, prices);
+///
+/// The lookups take turns: each runs until it awaits a prefetch. When one ends, its slot takes the
+/// next key at once, so their lengths may differ. If the data are in the cache there is nothing to
+/// wait for and a plain loop is faster.
+///
+/// `out` is one of
+/// - a random access range: element i is assigned the result of key i as soon as it is known. Its
+///   elements must exist; a range that is too short ends the program;
+/// - a random access iterator: the same without the check;
+/// - another output iterator, such as std::back_inserter: written in order.
+///
+/// Keys are read from the range one by one, in order. `f` is called when a slot is free and may be
+/// a coroutine, also a lambda with captures, or a function that returns one. Parameters of the
+/// coroutine may refer to the key.
+///
+/// Exceptions of `f`, of the range, of assignments and of lookups propagate after all lookups that
+/// have not ended were destroyed. The first one wins; which results were written is unspecified,
+/// except that an output iterator has received exactly those of the keys before the one that
+/// failed, if a lookup failed. A width of 0 counts as 1.
+///
+/// Memory: one block for the frames and one for the slots, from the frame allocator of this thread.
+/// Threading: blocks the calling thread, and with it all coroutines of its context; in a task
+/// prefer async_interleave(). Calls on several threads are independent.
+template <std::ranges::input_range Keys, class F, class Out>
+std::size_t interleave(std::size_t width, Keys&& keys, F&& f, Out&& out) {
+    static_assert(!std::ranges::range<Out> || std::is_lvalue_reference_v<Out> ||
+                      std::ranges::borrowed_range<Out>,
+                  "the results would be written to a temporary: pass a named range");
+    const std::size_t slots = detail::slots_for(width, keys);
+    auto sink = detail::sink_for<detail::lookup_result_t<F, Keys>>(slots, out);
+    return detail::run_lookups(slots, keys, f, sink);
+}
+
+/// The same for lookups that return void.
+template <std::ranges::input_range Keys, class F>
+std::size_t interleave(std::size_t width, Keys&& keys, F&& f) {
+    static_assert(std::is_void_v<detail::lookup_result_t<F, Keys>>,
+                  "these lookups have results: call interleave(width, keys, f, out)");
+    detail::rethrow_only sink;
+    return detail::run_lookups(detail::slots_for(width, keys), keys, f, sink);
+}
+
+/// The same without an order: calls `consume(index, result)`, or `consume(index)` for lookups that
+/// return void, as soon as a lookup has ended. `index` counts the keys from 0.
+///
+///     interleave_unordered(16, keys, find, [&](std::size_t i, const entry* e) { ... });
+template <std::ranges::input_range Keys, class F, class Consume>
+std::size_t interleave_unordered(std::size_t width, Keys&& keys, F&& f, Consume&& consume) {
+    detail::pass_to<detail::lookup_result_t<F, Keys>, std::remove_reference_t<Consume>> sink(
+        consume);
+    return detail::run_lookups(detail::slots_for(width, keys), keys, f, sink);
+}
+
+} // namespace coil
