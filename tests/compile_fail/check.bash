@@ -3,6 +3,7 @@
 # check.bash --precompile HEADERS COMPILER [FLAG...]: builds HEADERS, a folder with a precompiled coil/coil.hpp.
 #
 # Checks that SOURCE does not compile and that the compiler prints the message of its first line, "// expect: MESSAGE".
+# Clang must print it in its first error, and at most 15 lines in all. GCC prints longer explanations.
 # With -DCOIL_EXPECT_OK the same source must compile, which proves that only the tested line is refused. A second line
 # "// only: clang" says that other compilers have no such diagnostic.
 #
@@ -65,6 +66,17 @@ fi
 if [[ $said != *"$sentence"* ]]; then
     printf '%s is refused, but not with: %s\n%s\n' "$source:$first_line" "$sentence" "$said"
     exit 1
+fi
+if "$@" -dM -E -x c++ /dev/null | grep -q __clang__; then
+    most=15
+    if (($(wc -l <<<"$said") > most)); then
+        printf '%s: the compiler prints more than %s lines:\n%s\n' "$source:$first_line" $most "$said"
+        exit 1
+    fi
+    if [[ $(grep -m 1 ' error: ' <<<"$said") != *"$sentence"* ]]; then
+        printf '%s: the first error is not: %s\n%s\n' "$source:$first_line" "$sentence" "$said"
+        exit 1
+    fi
 fi
 if ! said=$("${compile[@]}" -DCOIL_EXPECT_OK 2>&1); then
     printf '%s must compile with -DCOIL_EXPECT_OK:\n%s\n' "$source:$first_line" "$said"

@@ -47,18 +47,12 @@ auto timeout_at(Op&& op, std::chrono::time_point<Clock, Duration> deadline) noex
     }
 }
 
-/// Produces a readable compiler error.
+/// Produce readable compiler errors.
 template <detail::element E, class Rep, class Period>
-void timeout(const eager_operation<E>&, std::chrono::duration<Rep, Period>) {
-    static_assert(
-        detail::always_false<E>,
-        "this operation has already started: limit it before that, eager(timeout(op, d))");
-}
+void timeout(const eager_operation<E>&, std::chrono::duration<Rep, Period>)
+    COIL_DELETE("this operation has already started: limit it before that, eager(timeout(op, d))");
 template <detail::element E, class Clock, class Duration>
-void timeout_at(const eager_operation<E>&, std::chrono::time_point<Clock, Duration>) {
-    static_assert(detail::always_false<E>,
-                  "this operation has already started: limit it before that, "
-                  "eager(timeout_at(op, time))");
-}
+void timeout_at(const eager_operation<E>&, std::chrono::time_point<Clock, Duration>) COIL_DELETE(
+    "this operation has already started: limit it before that, eager(timeout_at(op, time))");
 
 } // namespace coil

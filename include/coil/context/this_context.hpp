@@ -25,11 +25,8 @@ inline void co_spawn(task<> work COIL_CAPTURED(global)) {
 /// Produces a readable compiler error.
 template <class T>
     requires(!std::is_void_v<T>)
-void co_spawn(task<T>) {
-    static_assert(
-        detail::always_false<T>,
-        "co_spawn takes a task<>, which has no result: spawn(t) returns a handle to the result");
-}
+void co_spawn(task<T>) COIL_DELETE(
+    "co_spawn takes a task<>, which has no result: spawn(t) returns a handle to the result");
 
 /// Starts a task on the current context; the handle returns its result.
 template <class T>
