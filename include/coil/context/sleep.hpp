@@ -4,6 +4,7 @@
 #include <coil/context/detail/durations.hpp>
 #include <coil/context/detail/sleep_awaiter.hpp>
 #include <coil/context/event_loop.hpp>
+#include <coil/core/awaitable.hpp>
 #include <coil/core/task.hpp>
 
 #include <chrono>
@@ -15,7 +16,8 @@ namespace coil {
 /// The awaitable returned by timeout(d), sleep_for and sleep_until. co_await returns 0 when the
 /// time has passed, -ECANCELED if the task was asked to stop, -ENOMEM if there was no memory for
 /// timers.
-class [[nodiscard("did you forget to co_await?")]] sleep_awaitable {
+class [[nodiscard("did you forget to co_await?")]] sleep_awaitable
+    : public detail::not_its_result<sleep_awaitable> {
 public:
     enum class from { now, epoch };
 

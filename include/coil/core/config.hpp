@@ -113,7 +113,12 @@ destroyed twice). Use clang 17+ or GCC 14+, or define COIL_ALLOW_GCC12 if you ac
 #define COIL_DELETE(sentence) __attribute__((unavailable(sentence)))
 #endif
 
-// Deletes a copy constructor, which traits must see.
+// The same for a conversion or a copy constructor, which traits must see: GCC prints no sentence.
+#if defined(__clang__)
+#define COIL_DELETE_CONVERSION(sentence) COIL_DELETE(sentence)
+#else
+#define COIL_DELETE_CONVERSION(sentence) = delete
+#endif
 #if defined(__cpp_deleted_function) && defined(__clang__)
 #define COIL_DELETE_COPY(sentence)                                                                 \
     _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wc++26-extensions\"") =  \
