@@ -2,6 +2,8 @@
 
 #include <coil/compose/child_handle.hpp>
 #include <coil/compose/detail/completion_queue.hpp>
+#include <coil/core/config.hpp>
+#include <coil/core/detail/kept_function.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/task.hpp>
 
@@ -109,6 +111,13 @@ public:
     group_spawn<T> spawn(task<T> work COIL_CAPTURED(this), std::string_view name = {}) {
         return group_spawn<T>(*this, std::move(work), name);
     }
+
+    /// Produces a readable compiler error.
+    template <class Work>
+        requires(!detail::derived_from_task<Work> ||
+                 !std::is_convertible_v<std::remove_cvref_t<Work>, task<T>>)
+    void spawn(Work&&, std::string_view = {})
+        COIL_DELETE("a task_group<T> takes a task<T>: call the function, group.spawn(f(x))");
 
     class next_awaiter; // NOLINT(*-virtual-class-destructor): it is final
     /// Returns the result of the child that ended first among those whose results were not returned

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <coil/core/config.hpp>
-#include <coil/core/io_result.hpp>
 
 #include <concepts>
 #include <type_traits>
@@ -85,7 +84,7 @@ template <class R, class A>
 concept mistaken_result =
     std::same_as<R, bool> ||
     (awaitable<A> && (std::same_as<R, await_result_t<A>> ||
-                      (std::same_as<await_result_t<A>, io_result> && std::same_as<R, int>)));
+                      (std::same_as<R, int> && std::is_convertible_v<await_result_t<A>, int>)));
 
 /// A base class of the awaitable A: it is not converted to its result, and the compiler says why.
 template <class A>

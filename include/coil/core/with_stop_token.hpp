@@ -16,10 +16,6 @@ namespace coil {
 
 namespace detail {
 
-template <class A>
-concept derived_from_task =
-    requires(std::remove_cvref_t<A>& work) { []<class T>(task<T>&) {}(work); };
-
 template <class Kept>
 task<stored_result<Kept&&>> await_kept(Kept work) {
     co_return co_await static_cast<Kept&&>(work);
@@ -52,7 +48,7 @@ task<T> with_stop_token(task<T> work, Token token) {
 ///     int n = co_await with_stop_token(peer.recv(buf), session.get_token());
 template <class A, detail::any_stop_token Token>
     requires(!detail::derived_from_task<A> && awaitable<detail::kept<A>>)
-COIL_CORO_WRAPPER auto with_stop_token(A&& work COIL_LIFETIMEBOUND, Token token) {
+COIL_CORO_COPIES auto with_stop_token(A&& work, Token token) {
     return with_stop_token(detail::await_kept<detail::kept<A>>(std::forward<A>(work)),
                            std::move(token));
 }

@@ -164,10 +164,10 @@ private:
 /// Also accepts compositions of operations made by `&&` and timeout(). Must be called on a context.
 /// Everything that the operation refers to (buffers, paths) must live until it is awaited or
 /// destroyed.
-template <detail::element Element>
-[[nodiscard("dropping an eager operation cancels it")]] eager_operation<Element>
-eager(io_awaitable<Element>&& op) noexcept {
-    return eager_operation<Element>(std::move(op));
+template <ring_operation Op>
+[[nodiscard("dropping an eager operation cancels it")]] auto
+eager(Op op COIL_LIFETIMEBOUND) noexcept {
+    return eager_operation<typename Op::element_type>(std::move(op));
 }
 
 /// Produces a readable compiler error.

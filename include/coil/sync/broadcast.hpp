@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/core/config.hpp>
 #include <coil/sync/detail/broadcast_core.hpp>
 #include <coil/sync/detail/waiter.hpp>
 
@@ -84,11 +85,16 @@ class broadcast<T>::receiver {
 public:
     /// co_await returns a copy of the next element, or nullopt once the broadcast is closed and
     /// drained.
-    auto recv() noexcept {
-        static_assert(std::is_copy_constructible_v<T>,
-                      "recv() copies the element: write recv_shared() to get a pointer to it");
+    auto recv() noexcept
+        requires std::is_copy_constructible_v<T>
+    {
         return detail::sync_awaitable<awaiter<copied>, receiver>(*this);
     }
+    /// Produces a readable compiler error.
+    template <class U = T>
+        requires(!std::is_copy_constructible_v<U>)
+    void recv() COIL_DELETE(
+        "recv() copies the element, which cannot be copied: recv_shared() returns a pointer to it");
     /// co_await returns a pointer to the next element, without copying it, or null once the
     /// broadcast is closed and drained.
     auto recv_shared() noexcept { return detail::sync_awaitable<awaiter<shared>, receiver>(*this); }

@@ -26,7 +26,7 @@ inline constexpr child_mistake mistake_of_child = [] {
         return child_mistake::none; // another overload is meant
     } else if constexpr (is_async_generator<T>) {
         return child_mistake::generator;
-    } else if constexpr (std::invocable<A>) {
+    } else if constexpr (std::invocable<A> || std::is_function_v<std::remove_pointer_t<T>>) {
         return child_mistake::function;
     } else if constexpr (std::ranges::range<T>) {
         return child_mistake::range;
