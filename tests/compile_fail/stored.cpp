@@ -9,7 +9,7 @@
 #if COIL_CASE == 1 // temporary_in_a_stored_operation
 // expect: will be destroyed at the end of the full-expression
 // only: clang
-// mistake 5: an operation that is stored refers to a temporary buffer
+// mistake 5, warning: `auto op = io::write(fd, std::string("x"));`
 
 coil::task<> caller(int fd, std::string text) {
 #if defined(COIL_EXPECT_OK)
@@ -25,6 +25,7 @@ coil::task<> caller(int fd, std::string text) {
 #if COIL_CASE == 2 // temporary_in_a_stored_limited_operation
 // expect: will be destroyed at the end of the full-expression
 // only: clang
+// mistake 5, warning: `auto op = timeout(io::write(fd, std::string("x")), 1s);`
 
 coil::task<> caller(int fd, std::string text) {
 #if defined(COIL_EXPECT_OK)
@@ -40,6 +41,7 @@ coil::task<> caller(int fd, std::string text) {
 #if COIL_CASE == 3 // temporary_in_a_stored_eager_operation
 // expect: will be destroyed at the end of the full-expression
 // only: clang
+// mistake 5, warning: `auto op = eager(io::write(fd, std::string("x")));`
 
 coil::task<> caller(int fd, std::string text) {
 #if defined(COIL_EXPECT_OK)
@@ -71,6 +73,7 @@ coil::task<> caller(int fd, std::string text) {
 #if COIL_CASE == 5 // temporary_in_a_stored_buffer
 // expect: will be destroyed at the end of the full-expression
 // only: clang
+// mistake 5, warning: `const_buffer b = std::string("x");`
 
 coil::task<> caller(int fd, std::string text) {
 #if defined(COIL_EXPECT_OK)

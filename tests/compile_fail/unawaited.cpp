@@ -8,7 +8,7 @@
 
 #if COIL_CASE == 1 // unawaited_accepted_socket
 // expect: did you forget to co_await? Write co_await f()
-// mistake 1: a task is used as if it were its result
+// mistake 1: `net::socket peer = ac.accept();`
 
 coil::task<> caller(coil::net::acceptor& ac) {
 #if defined(COIL_EXPECT_OK)
@@ -22,6 +22,7 @@ coil::task<> caller(coil::net::acceptor& ac) {
 
 #if COIL_CASE == 2 // unawaited_accepted_in_a_loop
 // expect: did you forget to co_await? Write co_await f()
+// mistake 1: `while (auto peer = ac.accept())`
 
 coil::task<> caller(coil::net::acceptor& ac) {
 #if defined(COIL_EXPECT_OK)
@@ -80,7 +81,7 @@ coil::task<> caller(coil::net::socket& peer) {
 
 #if COIL_CASE == 6 // unawaited_received_element
 // expect: did you forget to co_await? Only that gives the result
-// mistake 2: an awaitable is used as if it were its result
+// mistake 2: `std::optional<int> x = in.recv();`
 
 coil::task<> caller(coil::channel<int>& in) {
 #if defined(COIL_EXPECT_OK)
@@ -95,6 +96,7 @@ coil::task<> caller(coil::channel<int>& in) {
 
 #if COIL_CASE == 7 // unawaited_received_in_a_loop
 // expect: did you forget to co_await? Only that gives the result
+// mistake 2: `while (auto x = in.recv())`
 
 coil::task<> caller(coil::channel<int>& in) {
 #if defined(COIL_EXPECT_OK)
@@ -139,6 +141,7 @@ coil::task<> caller(coil::async_generator<int>& all) {
 
 #if COIL_CASE == 10 // unawaited_sleep
 // expect: did you forget to co_await? Only that gives the result
+// mistake 2: `int r = sleep_for(1s);`
 
 coil::task<> caller() {
 #if defined(COIL_EXPECT_OK)
