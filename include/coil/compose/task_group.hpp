@@ -19,25 +19,11 @@
 
 namespace coil {
 
-namespace detail {
-
-[[noreturn]] void throw_group_is_gone();
-
-/// What task_group<T>::next() returns.
-template <class T>
-struct group_result {
-    using type = std::optional<T>;
+/// Options of a task_group.
+struct task_group_options {
+    /// The maximum number of running children; spawn() of another one waits until one has ended.
+    std::size_t max_children = std::numeric_limits<std::size_t>::max();
 };
-template <class T>
-struct group_result<T&> {
-    using type = std::optional<std::reference_wrapper<T>>;
-};
-template <>
-struct group_result<void> {
-    using type = bool;
-};
-
-} // namespace detail
 
 /// The awaitable returned by task_group::spawn(): waits until the child has started.
 template <class T>
@@ -47,12 +33,6 @@ public:
     using supervised_spawn<T>::await_ready;
     using supervised_spawn<T>::await_suspend;
     void await_resume() { (void)supervised_spawn<T>::await_resume(); }
-};
-
-/// Options of a task_group.
-struct task_group_options {
-    /// The maximum number of running children; spawn() of another one waits until one has ended.
-    std::size_t max_children = std::numeric_limits<std::size_t>::max();
 };
 
 /// Tasks of one type whose results are returned in the order in which the tasks end.

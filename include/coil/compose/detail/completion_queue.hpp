@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <exception>
+#include <functional>
+#include <optional>
 
 namespace coil::detail {
 
@@ -34,6 +36,22 @@ private:
 
     linked_fifo<&child_state_base::previous_in_queue> ended_;
     std::size_t count_ = 0;
+};
+
+[[noreturn]] void throw_group_is_gone();
+
+/// What task_group<T>::next() returns.
+template <class T>
+struct group_result {
+    using type = std::optional<T>;
+};
+template <class T>
+struct group_result<T&> {
+    using type = std::optional<std::reference_wrapper<T>>;
+};
+template <>
+struct group_result<void> {
+    using type = bool;
 };
 
 } // namespace coil::detail
