@@ -39,6 +39,9 @@ file(GLOB coil_module_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/modules/*
 install(FILES ${coil_module_sources} DESTINATION "${COIL_MODULES_DIR}")
 install(FILES "${PROJECT_SOURCE_DIR}/cmake/CoilModules.cmake" DESTINATION "${COIL_CMAKE_DIR}")
 
+# Checks of clang-tidy for users.
+install(FILES "${PROJECT_SOURCE_DIR}/tools/clang-tidy/coil.clang-tidy" DESTINATION "${CMAKE_INSTALL_DATADIR}/coil")
+
 # The debuggers' commands. gdb trusts scripts in its own auto-load directory, so the script that it loads with a program
 # is installed there (src/context/listed_loop.cpp names it).
 set(COIL_DEBUGGERS "${PROJECT_SOURCE_DIR}/tools/debuggers")

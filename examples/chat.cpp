@@ -199,6 +199,14 @@ std::string metrics_of(const counters& count, const net::serve_meter& meter) {
            ", line too long: " + std::to_string(count.line_too_long);
 }
 
+/// The handler of net::serve: one session for each connection.
+struct visits {
+    room& chat;
+    COIL_CORO_WRAPPER task<> operator()(net::socket peer, inplace_stop_token stopping) const {
+        return session(std::move(peer), stopping, chat);
+    }
+};
+
 } // namespace
 
 int main(int argc, char** argv) try {
@@ -228,10 +236,7 @@ int main(int argc, char** argv) try {
     }
     room chat(limit);
     const auto meter = std::make_shared<net::serve_meter>();
-    auto server = net::serve(rt, port,
-                             [&chat](net::socket peer, inplace_stop_token stopping) {
-                                 return session(std::move(peer), stopping, chat);
-                             },
+    auto server = net::serve(rt, port, visits{chat},
                              {.max_connections = limit.clients,
                               .grace = limit.grace,
                               .hard_deadline = 1s,

@@ -8,6 +8,7 @@
 #include <coil/compose/scope.hpp>
 #include <coil/compose/shield.hpp>
 #include <coil/compose/supervisor.hpp>
+#include <coil/compose/task_group.hpp>
 #include <coil/compose/time_limit.hpp>
 #include <coil/compose/timeout.hpp>
 #include <coil/compose/when_all.hpp>

@@ -131,6 +131,23 @@ check_tidy() {
             exit "$status"' "clang-tidy-$version" "$CXX"
 }
 
+# Checks that no coroutine outlives what it refers to, as far as clang sees (COIL_CHECK_LIFETIMES): in the library and the
+# examples; with --all also in the tests, except those that make such mistakes.
+check_lifetimes() {
+    local folders=('src/*.cpp' 'examples/*.cpp')
+    [[ $1 == no ]] || folders+=('tests/*_test.cpp')
+    if ! "$CXX" -E -x c++ - <<<'#if !__has_cpp_attribute(clang::lifetime_capture_by)
+#error
+#endif' >/dev/null 2>&1; then
+        say "$CXX cannot check lifetimes"
+        return
+    fi
+    # shellcheck disable=SC2016
+    our_files "${folders[@]}" | xargs -r grep -lE '(task|generator)<' | xargs -r -n 1 -P "$(jobs_at_once)" bash -c '
+        "$0" -DCOIL_CHECK_LIFETIMES -include coil/core/config.hpp -std=c++20 -Iinclude -Itests -Iexamples -fsyntax-only \
+            -w -Werror=dangling "$1"' "$CXX"
+}
+
 check_scripts() {
     { our_files dev .ci/run '*.sh' '*.bash'; git grep -lE '^#!.*\b(bash|sh)$' || true; } | sort -u |
         xargs -r shellcheck --severity=info
@@ -191,6 +208,7 @@ dev_lint() {
     check "comments and documents without persons" check_persons
     check "headers begin with their manual" check_manuals
     check "scripts (shellcheck)" check_scripts
+    check "lifetimes of coroutines (COIL_CHECK_LIFETIMES)" check_lifetimes "$all"
     check "clang-tidy" check_tidy "$all"
     report
 }

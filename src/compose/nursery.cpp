@@ -85,7 +85,7 @@ void nursery::bind_to(event_loop& loop) noexcept {
 
 void nursery::add(child_state_base& child) noexcept {
     bind_to(required_loop());
-    if (joiner_ != nullptr) {
+    if (joiner_ != nullptr && joiner_->outcome_ == joiner::outcome::empty) {
         joiner_->unwake();
     }
     if (!is_linked()) {
@@ -123,11 +123,9 @@ void nursery::withdraw(child_state_base& child) noexcept {
     leave_list_if_empty();
 }
 
-void nursery::ended(const child_state_base& child, std::exception_ptr error) noexcept {
+void nursery::ended(child_state_base& child, std::exception_ptr error) noexcept {
     --running_;
-    if (error) {
-        failed(child, std::move(error)); // may add other children
-    }
+    settled(child, std::move(error)); // may add other children
     while (running_ < limit_ && !waiting_.empty()) {
         --queued_;
         start(static_cast<child_state_base&>(waiting_.pop()));
@@ -135,6 +133,12 @@ void nursery::ended(const child_state_base& child, std::exception_ptr error) noe
     leave_list_if_empty();
     if (size() == 0 && joiner_ != nullptr) {
         joiner_->wake(joiner::outcome::empty);
+    }
+}
+
+void nursery::wake_joiner() noexcept {
+    if (joiner_ != nullptr) {
+        joiner_->wake(joiner::outcome::result);
     }
 }
 
@@ -242,8 +246,8 @@ void nursery::joiner::give_up_waiting() noexcept {
 void nursery::joiner::left_alone(std::exception_ptr error) noexcept {
     detach();
     error_ = std::move(error);
-    if (error_) {
-        outcome_ = outcome::gone; // also if it was woken because no child was left
+    if (error_ || outcome_ == outcome::result) {
+        outcome_ = outcome::gone; // also if it was woken for another reason
     }
     wake(outcome::gone);
     nursery_->joiner_ = nullptr;

@@ -3,10 +3,14 @@
 # check.bash --precompile HEADERS COMPILER [FLAG...]: builds HEADERS, a folder with a precompiled coil/coil.hpp.
 #
 # Checks that SOURCE does not compile and that the compiler prints the message of its first line, "// expect: MESSAGE".
+# Clang must print it in its first error, and at most 15 lines in all. GCC prints longer explanations.
 # With -DCOIL_EXPECT_OK the same source must compile, which proves that only the tested line is refused. A second line
 # "// only: clang" says that other compilers have no such diagnostic.
 #
-# A further line "// lifetimes" compiles the case with COIL_CHECK_LIFETIMES and without the precompiled header.
+# Further lines: "// mistake N: SENTENCE" and "// mistake N, warning: SENTENCE" are marks for the table of mistakes
+# (tests/docs/README.md); the second says that the message is a warning, which the tests treat as an error.
+#
+# A line "// lifetimes" behind these two compiles the case with COIL_CHECK_LIFETIMES and without the precompiled header.
 #
 # A table holds several cases. Each begins with "#if COIL_CASE == NUMBER // NAME", followed by the lines above, and is
 # compiled alone: SOURCE:NUMBER.
@@ -65,6 +69,26 @@ fi
 if [[ $said != *"$sentence"* ]]; then
     printf '%s is refused, but not with: %s\n%s\n' "$source:$first_line" "$sentence" "$said"
     exit 1
+fi
+if "$@" -dM -E -x c++ /dev/null | grep -q __clang__; then
+    most=15
+    if (($(wc -l <<<"$said") > most)); then
+        printf '%s: the compiler prints more than %s lines:\n%s\n' "$source:$first_line" $most "$said"
+        exit 1
+    fi
+    first_error=$(grep -m 1 ' error: ' <<<"$said")
+    if [[ $first_error != *"$sentence"* ]]; then
+        printf '%s: the first error is not: %s\n%s\n' "$source:$first_line" "$sentence" "$said"
+        exit 1
+    fi
+    mark=$(sed -n "$((first_line + 1)),$((first_line + 3))p" "$source" | grep -m 1 '^// mistake ')
+    marked=error is=error
+    [[ $mark == *', warning:'* ]] && marked=warning
+    [[ $first_error == *'[-Werror'* ]] && is=warning
+    if [[ -n $mark && $marked != "$is" ]]; then
+        printf '%s: marked as the %s that it is not:\n%s\n' "$source:$first_line" $marked "$said"
+        exit 1
+    fi
 fi
 if ! said=$("${compile[@]}" -DCOIL_EXPECT_OK 2>&1); then
     printf '%s must compile with -DCOIL_EXPECT_OK:\n%s\n' "$source:$first_line" "$said"

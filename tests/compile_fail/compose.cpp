@@ -114,6 +114,7 @@ coil::task<> caller() {
 #if COIL_CASE == 8 // named_task_in_scope
 // expect: a task is awaited or spawned once: write std::move(t), or f() directly
 // only: clang
+// mistake 6: `scope.spawn(t)` with a named task
 
 coil::task<int> work() { co_return 1; }
 
@@ -135,6 +136,7 @@ coil::task<> caller() {
 
 #if COIL_CASE == 9 // named_task_in_when_all
 // expect: a task is awaited once
+// mistake 6: `when_all(t, ...)` with a named task
 
 coil::task<int> work() { co_return 1; }
 

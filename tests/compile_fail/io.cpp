@@ -61,6 +61,7 @@ coil::task<> caller(coil::io::accept_stream& connections) {
 
 #if COIL_CASE == 5 // forgotten_await_operation
 // expect: did you forget to co_await?
+// mistake 2, warning: `io::read(fd, buf);` as a statement
 
 coil::task<> caller(int fd) {
     char buf[16];
@@ -189,6 +190,7 @@ coil::task<> caller(coil::fs::file& file) {
 
 #if COIL_CASE == 14 // length_as_member_flags
 // expect: the argument after the buffer is the flags; the length is part of the buffer
+// mistake 21: `peer.send(buf, sizeof buf)`
 
 coil::task<> caller(coil::net::socket& peer, std::size_t n) {
     char buf[16] = {};
@@ -203,6 +205,7 @@ coil::task<> caller(coil::net::socket& peer, std::size_t n) {
 #if COIL_CASE == 15 // length_as_offset
 // expect: the argument after the buffer is the offset; the length is part of the buffer
 // only: clang
+// mistake 21, warning: `io::read(fd, buf, sizeof buf)`
 
 coil::task<> caller(int fd) {
     char buf[16] = {};
@@ -381,6 +384,7 @@ coil::task<> caller(const std::string& name) {
 
 #if COIL_CASE == 27 // operation_used_as_its_result
 // expect: did you forget to co_await? Write int n = co_await io::read(fd, buf)
+// mistake 2: `int n = io::read(fd, buf);`
 
 coil::task<int> caller(int fd) {
     char buf[8];
@@ -395,6 +399,7 @@ coil::task<int> caller(int fd) {
 
 #if COIL_CASE == 28 // operation_compared
 // expect: did you forget to co_await? Write int n = co_await io::read(fd, buf)
+// mistake 2: `if (peer.recv(buf) > 0)`
 
 coil::task<> caller(coil::net::socket peer) {
     char buf[8];
@@ -428,6 +433,7 @@ coil::task<> caller(int fd, std::string text) {
 
 #if COIL_CASE == 30 // stored_operation
 // expect: unused variable
+// mistake 2, warning: `auto op = io::write(fd, x);` that is not used
 
 coil::task<> caller(int fd) {
     auto writes = coil::io::write(fd, "x");
@@ -440,6 +446,7 @@ coil::task<> caller(int fd) {
 
 #if COIL_CASE == 31 // pointer_and_length
 // expect: pass the length as a part of the buffer
+// mistake 21: `io::recv(fd, data, length)`
 
 coil::task<> caller(int fd, char* data, int length) {
 #if defined(COIL_EXPECT_OK)
@@ -452,6 +459,7 @@ coil::task<> caller(int fd, char* data, int length) {
 
 #if COIL_CASE == 32 // pointer_and_length_of_a_socket
 // expect: pass the length as a part of the buffer
+// mistake 21: `peer.send(data, length)`
 
 coil::task<> caller(coil::net::socket peer, const char* data, int length) {
 #if defined(COIL_EXPECT_OK)

@@ -11,7 +11,7 @@
 // expect: will be destroyed at the end of the full-expression
 // only: clang
 // lifetimes
-// mistake 4
+// mistake 4, warning: a reference to a temporary
 
 coil::task<> say(const std::string&) { co_return; }
 
@@ -29,7 +29,7 @@ coil::task<> caller() {
 // expect: will be destroyed at the end of the full-expression
 // only: clang
 // lifetimes
-// mistake 4
+// mistake 4, warning: a `std::string_view` of a temporary
 
 coil::task<> say(std::string_view) { co_return; }
 
@@ -48,7 +48,7 @@ coil::task<> caller() {
 // expect: will be destroyed at the end of the full-expression
 // only: clang
 // lifetimes
-// mistake 4
+// mistake 4, warning: a `std::initializer_list`
 
 coil::task<> say(std::initializer_list<int>) { co_return; }
 
@@ -66,7 +66,7 @@ coil::task<> caller() {
 // expect: will be destroyed at the end of the full-expression
 // only: clang
 // lifetimes
-// mistake 4
+// mistake 4, warning: `co_spawn(f(std::string("x")))`
 
 coil::task<> say(const std::string&) { co_return; }
 
@@ -86,7 +86,7 @@ coil::task<> caller() {
 // expect: will be destroyed at the end of the full-expression
 // only: clang
 // lifetimes
-// mistake 4
+// mistake 4, warning: `scope.spawn(f(std::string("x")))`
 
 coil::task<> say(const std::string&) { co_return; }
 
@@ -108,7 +108,7 @@ coil::task<> caller() {
 // expect: will be destroyed at the end of the full-expression
 // only: clang
 // lifetimes
-// mistake 3
+// mistake 3, warning: `co_spawn([x]() -> task<> { ... }())`
 
 coil::task<> caller() {
 #if defined(COIL_EXPECT_OK)
@@ -127,7 +127,7 @@ coil::task<> caller() {
 // expect: will be destroyed at the end of the full-expression
 // only: clang
 // lifetimes
-// mistake 3
+// mistake 3, warning: `co_spawn(server().serve())`
 
 struct server {
     coil::task<> serve() { co_return; }
@@ -148,7 +148,7 @@ coil::task<> caller() {
 // expect: will be destroyed at the end of the full-expression
 // only: clang
 // lifetimes
-// mistake 25
+// mistake 25, warning: `auto all = values(std::vector{1, 2});`
 
 coil::generator<int> values(const std::vector<int>& of) {
     for (int each : of) {

@@ -7,13 +7,17 @@
 #include <shared_mutex>
 
 #if COIL_CASE == 1 // broadcast_of_unique
-// expect: each receiver gets a copy
+// expect: recv() copies the element, which cannot be copied: recv_shared() returns a pointer to it
 
+coil::task<> caller(coil::broadcast<std::unique_ptr<int>>::receiver& news) {
 #if defined(COIL_EXPECT_OK)
-coil::broadcast<std::shared_ptr<int>> news{4};
+    while (auto message = co_await news.recv_shared()) {
+    }
 #else
-coil::broadcast<std::unique_ptr<int>> news{4};
+    while (auto message = co_await news.recv()) {
+    }
 #endif
+}
 #endif
 
 #if COIL_CASE == 2 // channel_of_reference

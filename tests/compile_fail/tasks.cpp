@@ -23,6 +23,7 @@ coil::generator<int> numbers() {
 
 #if COIL_CASE == 2 // await_task_lvalue
 // expect: a task is awaited once
+// mistake 6: `co_await t;` of a named task
 
 coil::task<int> answer() { co_return 42; }
 
@@ -54,6 +55,7 @@ coil::task<int> user() {
 
 #if COIL_CASE == 4 // dropped_join_handle
 // expect: use co_spawn to say so
+// mistake 16, warning: `spawn(f());` as a statement
 
 coil::task<> work() { co_return; }
 
@@ -119,6 +121,7 @@ coil::task<> caller() {
 
 #if COIL_CASE == 8 // forgotten_await_task
 // expect: did you forget to co_await?
+// mistake 1, warning: `f();` as a statement
 
 coil::task<int> answer() { co_return 42; }
 
@@ -161,6 +164,7 @@ coil::task<> user() {
 #if COIL_CASE == 11 // next_of_temporary
 // expect: temporary
 // only: clang
+// mistake 25, warning: `auto next = numbers().next();`
 
 coil::async_generator<int> numbers() { co_yield 1; }
 
@@ -178,6 +182,7 @@ coil::task<> caller() {
 
 #if COIL_CASE == 12 // run_of_function
 // expect: run takes a task: call the function, run(co_main())
+// mistake 1: `run(f)` instead of `run(f())`
 
 coil::task<int> co_main() { co_return 0; }
 
@@ -220,6 +225,7 @@ coil::task<> caller() {
 
 #if COIL_CASE == 15 // task_used_as_its_result
 // expect: did you forget to co_await? Write co_await f()
+// mistake 1: `int n = f();`
 
 coil::task<int> answer();
 
@@ -235,6 +241,7 @@ coil::task<int> caller() {
 
 #if COIL_CASE == 16 // task_used_as_a_condition
 // expect: did you forget to co_await? Write co_await f()
+// mistake 1: `if (f())`
 
 coil::task<bool> ready();
 coil::task<> work();
@@ -254,6 +261,7 @@ coil::task<> caller() {
 
 #if COIL_CASE == 17 // stored_task
 // expect: unused variable
+// mistake 1, warning: `auto t = f();` that is not used
 
 coil::task<> work();
 
@@ -268,6 +276,7 @@ coil::task<> caller() {
 
 #if COIL_CASE == 18 // stored_join_handle
 // expect: unused variable
+// mistake 16, warning: `auto h = spawn(f());` that is not used
 
 coil::task<> work();
 
@@ -282,6 +291,7 @@ coil::task<> caller() {
 
 #if COIL_CASE == 19 // view_of_a_local
 // expect: the result would refer to a local variable or a temporary
+// mistake 18: a `task<std::string_view>` returns a local string
 
 const std::string name = "name";
 
@@ -304,6 +314,7 @@ coil::task<std::string_view> caller() {
 
 #if COIL_CASE == 20 // reference_to_a_local
 // expect: the result would refer to a local variable or a temporary
+// mistake 18: a `task<const std::string&>` returns a local string
 
 const std::string name = "name";
 
@@ -319,6 +330,7 @@ coil::task<const std::string&> caller() {
 
 #if COIL_CASE == 21 // span_of_a_local
 // expect: the result would refer to a local variable or a temporary
+// mistake 18: a `task<std::span<int>>` returns a local vector
 
 std::vector<int> numbers;
 

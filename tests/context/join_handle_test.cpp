@@ -118,6 +118,8 @@ TEST_F(JoinHandle, GetBlocksAPlainThreadUntilTheTaskIsDone) {
     runner.join();
 }
 
+// mistake 10: `get()` of a join_handle on the thread of its context
+// shows: an exception with `std::errc::resource_deadlock_would_occur`
 TEST_F(JoinHandle, GetOnTheContextsOwnThreadWouldDeadlock_Throws) {
     auto main = []() -> task<> {
         join_handle<int> h = coil::spawn(later(1));

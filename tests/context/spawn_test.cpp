@@ -260,6 +260,10 @@ TEST_F(Spawn, ATaskMayMoveWhileItIsAwaited) {
 }
 
 #if !defined(NDEBUG)
+// mistake 6: `co_await std::move(t)` of a task that was awaited
+// shows: `this task was awaited before: a task is awaited once.`
+// mistake 7: `co_await std::move(t)` of a task that was spawned or moved from
+// shows: `this task was spawned or moved from before.`
 TEST_F(Spawn, MisuseOfATaskTerminatesWithAMessage) {
     auto answer = []() -> task<int> { co_return 1; };
     auto nothing = []() -> task<> { co_return; };

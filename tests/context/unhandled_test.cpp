@@ -53,6 +53,8 @@ TEST_F(Unhandled, G12_GoesToTheHandlerAndIsCounted) {
     EXPECT_EQ(n, 10) << "the others went on";
 }
 
+// mistake 12: an exception leaves a task that was started with co_spawn
+// shows: a line on stderr with the task, the context and the exception
 TEST_F(Unhandled, G12_WithoutAHandlerALineOnStderrNamesContextAndError) {
     io_context ctx(coil_test::with([](auto& o) { o.name = "front"; }));
     testing::internal::CaptureStderr();

@@ -245,4 +245,39 @@ TEST(WithStopTokenOfJthread, TheSourceMayEndFirst) {
     EXPECT_EQ(coil::run(waits(p.in), token), 1);
 }
 
+TYPED_TEST(WithStopToken, OperationsChainsAndOtherAwaitables) {
+    const pipe_pair p;
+    TypeParam source;
+    coil::run([](const pipe_pair& pipe, TypeParam& stops) -> task<> {
+        char buf[8];
+        // not stopped
+        pipe.put("ab");
+        EXPECT_EQ(co_await with_stop_token(io::read(pipe.in, buf), stops.get_token()), 2);
+        auto later = with_stop_token(sleep_for(1ms), stops.get_token());
+        EXPECT_EQ(co_await std::move(later), 0);
+        mutex m;
+        {
+            auto held = co_await with_stop_token(m.lock_guard(), stops.get_token());
+        }
+        // stopped
+        auto asks = [](TypeParam& s) -> task<> {
+            co_await sleep_for(1ms);
+            s.request_stop();
+        };
+        co_spawn(asks(stops));
+        const auto begin = std::chrono::steady_clock::now();
+        EXPECT_EQ(co_await with_stop_token(io::read(pipe.in, buf), stops.get_token()), -ECANCELED);
+        EXPECT_EQ(co_await with_stop_token(io::nop() && io::read(pipe.in, buf), stops.get_token()),
+                  -ECANCELED);
+        EXPECT_EQ(co_await with_stop_token(timeout(io::read(pipe.in, buf), 1h), stops.get_token()),
+                  -ECANCELED);
+        auto pending = eager(io::read(pipe.in, buf));
+        EXPECT_EQ(co_await with_stop_token(pending, stops.get_token()), -ECANCELED);
+        EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
+        // the awaiting task itself was not stopped
+        pipe.put("c");
+        EXPECT_EQ(co_await io::read(pipe.in, buf), 1);
+    }(p, source));
+}
+
 } // namespace

@@ -232,12 +232,15 @@ TEST(Task, MemberFunctionIsACoroutineToo) {
 TEST(Task, APlainFunctionMayPassItOn) {
     struct through {
         static task<int> one() { co_return 1; }
-        static task<int> other() { return one(); }
+        COIL_CORO_WRAPPER static task<int> other() { return one(); }
     };
-    const auto lambda = [] { return through::one(); };
+    struct forwarder {
+        COIL_CORO_WRAPPER task<int> operator()() const { return through::one(); }
+    };
+    const forwarder object;
     const std::function<task<int>()> function = through::one;
     EXPECT_EQ(drive(through::other()), 1);
-    EXPECT_EQ(drive(lambda()), 1);
+    EXPECT_EQ(drive(object()), 1);
     EXPECT_EQ(drive(function()), 1);
     EXPECT_EQ(drive(std::invoke(through::one)), 1);
 }

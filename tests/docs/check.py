@@ -4,8 +4,9 @@
     check.py links        every relative link leads to a file, and every anchor to a heading
     check.py files        blocks that show a file are identical to it; programs of the cookbook have at most 44 lines
     check.py api          docs/reference/api.md names what the modules export, which is what the headers declare
+    check.py mistakes     the table of docs/reference/mistakes.md is what the marks in the tests say
     check.py outputs      quoted output of an example is what it prints ($COIL_EXAMPLES_DIR)
-    check.py --update     writes files and the API index into the pages instead
+    check.py --update     writes files, the API index and the table of mistakes into the pages instead
 """
 
 import os
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 
+import mistakes
 import pages
 from pages import ROOT
 
@@ -222,6 +224,31 @@ def check_api(update=False):
         problem(f"read too little: {len(exported())} names")
 
 
+# ---- the table of mistakes
+
+MISTAKES = ROOT / "docs/reference/mistakes.md"
+MISTAKES_BEGIN, MISTAKES_END = "<!-- mistakes: written by tests/docs/check.py --update -->\n", "<!-- /mistakes -->\n"
+
+
+def check_mistakes(update=False):
+    text = MISTAKES.read_text()
+    begin, end = text.find(MISTAKES_BEGIN), text.find(MISTAKES_END)
+    if begin < 0 or end < begin:
+        problem("docs/reference/mistakes.md has no place for the table")
+        return
+    marks, wrong = mistakes.marks()
+    for each in wrong:
+        problem(each)
+    wanted = mistakes.table(marks)
+    if text[begin + len(MISTAKES_BEGIN) : end] != wanted:
+        if update:
+            MISTAKES.write_text(text[: begin + len(MISTAKES_BEGIN)] + wanted + text[end:])
+        else:
+            problem("docs/reference/mistakes.md: not what the tests say: run tests/docs/check.py --update")
+    if len(marks) < 40:
+        problem(f"read too little: {len(marks)} marks")
+
+
 # ---- output
 
 
@@ -252,7 +279,8 @@ def main():
     if what == "--update":
         check_files(update=True)
         check_api(update=True)
-    elif what in ("links", "files", "api", "outputs"):
+        check_mistakes(update=True)
+    elif what in ("links", "files", "api", "mistakes", "outputs"):
         globals()["check_" + what]()
     else:
         sys.exit(__doc__)

@@ -37,6 +37,8 @@ TEST(StreamDeathTest, TwoCoroutinesAtOnce) {
     EXPECT_DEATH(coil::run(main(true)), "is awaited by two coroutines at once");
 }
 
+// mistake 13: a stream is awaited on another context
+// shows: `is awaited on another context than the one it began on`
 TEST(StreamDeathTest, OnAnotherContext) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     EXPECT_DEATH(
@@ -53,6 +55,7 @@ TEST(StreamDeathTest, OnAnotherContext) {
         "is awaited on another context than the one it began on");
 }
 
+// mistake 13: a stream is destroyed on another thread
 TEST(StreamDeathTest, DestroyedOnAnotherThread) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     auto main = []() -> task<> {

@@ -57,6 +57,8 @@ protected:
     }
 };
 
+// mistake 9: a task locks a coil::mutex that it holds
+// shows: `these tasks wait for ever`, with the mutex, `locked by the task that waits`
 TEST_F(Deadlock, AMutexLockedTwiceByOneTask) {
     mutex m;
     const std::string text =
@@ -67,12 +69,16 @@ TEST_F(Deadlock, AMutexLockedTwiceByOneTask) {
     EXPECT_NE(text.find(", locked by the task that waits\n"), std::string::npos) << text;
 }
 
+// mistake 15: a task receives from a channel without a sender
+// shows: `these tasks wait for ever`, with `channel::recv`
 TEST_F(Deadlock, AChannelWithoutASender) {
     channel<int> c(1);
     const std::string text = reported([&](io_context& ctx) { ctx.co_spawn(receives(c)); });
     EXPECT_NE(text.find("channel::recv"), std::string::npos) << text;
 }
 
+// mistake 15: two tasks lock two mutexes in opposite orders
+// shows: `these tasks wait for ever`, with the name of each and what it waits for
 TEST_F(Deadlock, TwoMutexesInOppositeOrders) {
     mutex a;
     mutex b;

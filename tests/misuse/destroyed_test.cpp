@@ -39,6 +39,7 @@ void destroy_awaited(std::unique_ptr<T> object, F use) {
     }(std::move(object), use));
 }
 
+// mistake 14: an event, mutex, latch, ... is destroyed while a coroutine waits for it
 TEST(DestroyedWhileAwaited, Event) {
     EXPECT_DEATH(destroy_awaited(std::make_unique<event>(), waits<event>),
                  "coil: a synchronisation primitive is destroyed while a coroutine waits for it "
@@ -121,6 +122,8 @@ TEST(DestroyedWhileAwaited, NotByExit) {
         testing::ExitedWithCode(3), "^$");
 }
 
+// mistake 14: an inplace_stop_source is destroyed before its callbacks
+// shows: `an inplace_stop_source is destroyed while callbacks are registered`
 TEST(StopSource, DestroyedWithARegisteredCallback) {
     EXPECT_DEATH(
         {

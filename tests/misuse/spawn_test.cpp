@@ -11,6 +11,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
+// mistake 3: `co_spawn([x]() -> task<> { ... })`
+// shows: nothing: the captures live as long as the task
 TEST(SpawnMisuse, TheCapturesOfALambdaLiveAsLongAsItsTask) {
     std::string seen;
     int destroyed = 0;

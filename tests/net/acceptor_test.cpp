@@ -27,6 +27,18 @@ TEST_F(Acceptor, PortZeroGetsAFreePortAndReportsIt) {
     EXPECT_GE(ac.native_handle(), 0);
 }
 
+TEST_F(Acceptor, APortOrATextNamesTheAddress) {
+    const acceptor any(0);
+    EXPECT_EQ(any.local_address().ip(), "0.0.0.0");
+    const std::uint16_t port = any.local_address().port();
+    EXPECT_NE(port, 0);
+    EXPECT_THROW(acceptor{port}, std::system_error); // the same port is in use
+    const acceptor text("127.0.0.1:0");
+    EXPECT_EQ(text.local_address().ip(), "127.0.0.1");
+    const acceptor all("0.0.0.0:0", {.backlog = 1});
+    EXPECT_EQ(all.local_address().ip(), "0.0.0.0");
+}
+
 TEST_F(Acceptor, APortInUseThrowsAndNamesTheAddress) {
     const acceptor first{inet_address{"127.0.0.1", 0}};
     const inet_address taken = first.local_address();

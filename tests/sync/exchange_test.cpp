@@ -3,6 +3,7 @@
 #include "sync/support.hpp"
 
 #include <atomic>
+#include <memory>
 #include <optional>
 
 using namespace coil;
@@ -257,6 +258,39 @@ TEST_F(Exchange, ASlowBroadcastReceiverCountsLaggedElements) {
         EXPECT_EQ(co_await mine.recv(), std::nullopt);
         EXPECT_EQ(co_await late.recv(), std::nullopt);
     }(b));
+}
+
+TEST_F(Exchange, ReceiversShareAnElementWithoutCopies) {
+    struct message { // cannot be copied
+        explicit message(int n) : number(n) {}
+        message(message&&) noexcept = default;
+        int number;
+    };
+    broadcast<message> b(4);
+    coil::run([](broadcast<message>& it) -> task<> {
+        auto one = it.subscribe();
+        auto two = it.subscribe();
+        EXPECT_EQ(one.try_recv_shared(), nullptr);
+        EXPECT_TRUE(it.send(message(1)));
+        const auto shared = std::make_shared<const message>(2);
+        EXPECT_TRUE(it.send_shared(shared));
+        const auto first = co_await one.recv_shared();
+        EXPECT_EQ(first->number, 1);
+        EXPECT_EQ(co_await two.recv_shared(), first);
+        EXPECT_EQ(co_await one.recv_shared(), shared);
+        EXPECT_EQ(two.try_recv_shared(), shared);
+        auto waits = [](broadcast<message>::receiver& r) -> task<> {
+            EXPECT_EQ((co_await r.recv_shared())->number, 3);
+            EXPECT_EQ(co_await r.recv_shared(), nullptr);
+        };
+        auto waiting = spawn(waits(one));
+        co_await yield();
+        it.send(message(3));
+        it.close();
+        co_await waiting;
+        EXPECT_FALSE(it.send_shared(shared));
+    }(b));
+    EXPECT_DEATH(b.send_shared(nullptr), "a broadcast was sent a null pointer");
 }
 
 } // namespace

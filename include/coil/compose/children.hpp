@@ -2,7 +2,7 @@
 
 #include <coil/compose/child.hpp>
 #include <coil/compose/child_group.hpp>
-#include <coil/core/async_generator.hpp>
+#include <coil/compose/detail/explain_child.hpp>
 #include <coil/core/awaitable.hpp>
 #include <coil/core/detail/range_concepts.hpp>
 #include <coil/core/task.hpp>
@@ -188,30 +188,6 @@ auto keep_elements(Range&& range) {
             }
         }
         return values;
-    }
-}
-
-template <class T>
-inline constexpr bool is_async_generator = false;
-template <class T>
-inline constexpr bool is_async_generator<async_generator<T>> = true;
-
-/// Produces a readable compiler error.
-template <class A>
-constexpr void explain_child() noexcept {
-    using T = std::remove_cvref_t<A>;
-    if constexpr (awaitable<kept<A>>) {
-        // another overload is meant
-    } else if constexpr (is_async_generator<T>) {
-        static_assert(always_false<A>, "an async_generator cannot be awaited: pass g.next()");
-    } else if constexpr (std::invocable<A>) {
-        static_assert(always_false<A>, "this is a function, not an awaitable: call it, f()");
-    } else if constexpr (std::ranges::range<T>) {
-        static_assert(always_false<A>,
-                      "a range of awaitables must be the only argument of when_all or "
-                      "when_any; beside other arguments, wrap it in a when_all of its own");
-    } else {
-        static_assert(always_false<A>, "this cannot be awaited");
     }
 }
 

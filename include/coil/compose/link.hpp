@@ -23,6 +23,7 @@ namespace coil {
 /// Threading and cancellation: as for a single operation. A stop or timeout cancels the rest of the
 /// chain. A chain longer than io_context_options::entries returns -E2BIG.
 template <ring_operation A, ring_operation B>
+    requires(!detail::limits_chain<A> && !detail::limits_chain<B>)
 auto operator&&(A&& a, B&& b) noexcept {
     static_assert(!std::is_lvalue_reference_v<A> && !std::is_lvalue_reference_v<B>,
                   "an operation is awaited once: link temporaries, or std::move() the operations");
@@ -42,31 +43,35 @@ auto operator&&(A&& a, B&& b) noexcept {
 /// still executed. An operation that the kernel rejects at submission (unknown flags) ends the
 /// whole submission with -ECANCELED.
 template <ring_operation First, ring_operation... Rest>
+    requires(sizeof...(Rest) > 0) && (!detail::chain_before_last<First, Rest...>)
 auto hard_link(First&& first, Rest&&... rest) noexcept {
     static_assert(!std::is_lvalue_reference_v<First> && (!std::is_lvalue_reference_v<Rest> && ...),
                   "an operation is awaited once: link temporaries, or std::move() the operations");
-    static_assert(sizeof...(Rest) > 0, "hard_link() links operations: give it two or more");
-    if constexpr (sizeof...(Rest) > 0) {
-        return detail::make_chain(detail::hard_elements(std::move(first).take_element(),
-                                                        std::move(rest).take_element()...));
-    }
+    return detail::make_chain(
+        detail::hard_elements(std::move(first).take_element(), std::move(rest).take_element()...));
 }
 
-/// Produces a readable compiler error.
+/// Produce readable compiler errors.
+template <ring_operation A, ring_operation B>
+    requires(detail::limits_chain<A> || detail::limits_chain<B>)
+void operator&&(A&&, B&&)
+    COIL_DELETE("inside a chain, limit single operations: timeout(a, 1s) && timeout(b, 1s)");
+template <ring_operation Single>
+void hard_link(Single&&) COIL_DELETE("hard_link() links operations: give it two or more");
+template <ring_operation First, ring_operation... Rest>
+    requires(sizeof...(Rest) > 0) && detail::chain_before_last<First, Rest...>
+void hard_link(First&&, Rest&&...)
+    COIL_DELETE("hard_link() takes single operations, except as its last: a failure inside a chain "
+                "ends all operations behind it");
 template <detail::element A, ring_operation B>
-void operator&&(const eager_operation<A>&, const B&) {
-    static_assert(detail::always_false<A>,
-                  "this operation has already started: link the operations first, eager(a && b)");
-}
+void operator&&(const eager_operation<A>&, const B&)
+    COIL_DELETE("this operation has already started: link the operations first, eager(a && b)");
 template <ring_operation A, detail::element B>
-void operator&&(const A&, const eager_operation<B>&) {
-    static_assert(detail::always_false<B>,
-                  "this operation has already started: link the operations first, eager(a && b)");
-}
+void operator&&(const A&, const eager_operation<B>&)
+    COIL_DELETE("this operation has already started: link the operations first, eager(a && b)");
 /// `co_await a && b` would await `a` alone.
 template <ring_operation B>
-void operator&&(const io_result&, const B&) {
-    static_assert(detail::always_false<B>, "write co_await (a && b), with parentheses");
-}
+void operator&&(const io_result&, const B&)
+    COIL_DELETE("write co_await (a && b), with parentheses");
 
 } // namespace coil

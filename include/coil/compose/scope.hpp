@@ -96,7 +96,7 @@ public:
     /// Produces a readable compiler error.
     template <class A>
         requires(!detail::is_task<std::remove_cvref_t<A>> && !awaitable<detail::kept<A>>)
-    void spawn(A&&) {
+    void spawn(A&&) COIL_EXPLAIN_CHILDREN(A) {
         detail::explain_child<A>();
     }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/compose/child_handle.hpp>
+#include <coil/compose/detail/explain_child.hpp>
 #include <coil/compose/detail/join_task.hpp>
 #include <coil/compose/detail/nursery.hpp>
 #include <coil/compose/detail/restart.hpp>
@@ -114,6 +115,13 @@ public:
     supervised_spawn<void> spawn(A&& work, std::string_view name = {}) {
         return supervised_spawn<void>(
             *this, detail::await_and_discard<detail::kept<A>>(std::forward<A>(work)), name);
+    }
+
+    /// Produces a readable compiler error.
+    template <class A>
+        requires(!detail::is_task<std::remove_cvref_t<A>> && !awaitable<detail::kept<A>>)
+    void spawn(A&&) COIL_EXPLAIN_CHILDREN(A) {
+        detail::explain_child<A>();
     }
 
     /// Runs the task returned by `make`, and runs a new one each time it fails: each failure is

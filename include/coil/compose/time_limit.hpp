@@ -18,7 +18,8 @@ namespace coil {
 
 /// The awaitable returned by timeout(work, d) for work that is not a ring operation.
 template <class Kept>
-class [[nodiscard("did you forget to co_await?")]] limited_awaitable {
+class [[nodiscard("did you forget to co_await?")]] limited_awaitable
+    : public detail::not_its_result<limited_awaitable<Kept>> {
 public:
     limited_awaitable(Kept&& awaitable, std::int64_t ns, sleep_awaitable::from origin)
         : awaitable_(static_cast<Kept&&>(awaitable)), ns_(ns), origin_(origin) {}
@@ -86,19 +87,15 @@ auto with_deadline(std::chrono::time_point<Clock, Duration> deadline, A&& work) 
     return timeout_at(std::forward<A>(work), deadline);
 }
 
-/// Produces a readable compiler error.
+/// Produce readable compiler errors.
 template <class A, class Clock, class Duration>
     requires awaitable<detail::kept<A>>
-void timeout(A&&, std::chrono::time_point<Clock, Duration>) {
-    static_assert(detail::always_false<A>,
-                  "this is a time point, not a duration: write timeout_at(work, time)");
-}
+void timeout(A&&, std::chrono::time_point<Clock, Duration>)
+    COIL_DELETE("this is a time point, not a duration: write timeout_at(work, time)");
 template <class A, class Rep, class Period>
     requires awaitable<detail::kept<A>>
-void timeout_at(A&&, std::chrono::duration<Rep, Period>) {
-    static_assert(detail::always_false<A>,
-                  "this is a duration, not a time point: write timeout(work, duration)");
-}
+void timeout_at(A&&, std::chrono::duration<Rep, Period>)
+    COIL_DELETE("this is a duration, not a time point: write timeout(work, duration)");
 
 namespace this_task {
 

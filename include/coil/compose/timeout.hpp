@@ -21,10 +21,8 @@ namespace coil {
 /// from the start of the operation; for a limited operation inside a chain, from when the kernel
 /// starts it. A chain that ends because such a limit has expired returns -ETIMEDOUT.
 template <ring_operation Op, class Rep, class Period>
-auto timeout(Op&& op, std::chrono::duration<Rep, Period> limit) noexcept {
-    using element = typename std::remove_cvref_t<Op>::element_type;
-    static_assert(!std::is_lvalue_reference_v<Op>,
-                  "an operation is awaited once: limit a temporary, or std::move() the operation");
+auto timeout(Op op COIL_LIFETIMEBOUND, std::chrono::duration<Rep, Period> limit) noexcept {
+    using element = typename Op::element_type;
     static_assert(!detail::is_timed<element>, "this operation is limited already");
     return io_awaitable<detail::timed_element<element>>(detail::timed_element<element>(
         std::move(op).take_element(), detail::saturated_ns(limit), sleep_awaitable::from::now));
@@ -33,32 +31,31 @@ auto timeout(Op&& op, std::chrono::duration<Rep, Period> limit) noexcept {
 /// Limits an operation by a time point, see timeout(op, d). For a clock other than steady_clock the
 /// duration is computed here; setting that clock later has no effect.
 template <ring_operation Op, class Clock, class Duration>
-auto timeout_at(Op&& op, std::chrono::time_point<Clock, Duration> deadline) noexcept {
-    using element = typename std::remove_cvref_t<Op>::element_type;
-    static_assert(!std::is_lvalue_reference_v<Op>,
-                  "an operation is awaited once: limit a temporary, or std::move() the operation");
+auto timeout_at(Op op COIL_LIFETIMEBOUND,
+                std::chrono::time_point<Clock, Duration> deadline) noexcept {
+    using element = typename Op::element_type;
     static_assert(!detail::is_timed<element>, "this operation is limited already");
     if constexpr (std::is_same_v<Clock, std::chrono::steady_clock>) {
         return io_awaitable<detail::timed_element<element>>(detail::timed_element<element>(
             std::move(op).take_element(), detail::saturated_ns(deadline.time_since_epoch()),
             sleep_awaitable::from::epoch));
     } else {
-        return timeout(std::forward<Op>(op), detail::span_until(deadline));
+        return timeout(std::move(op), detail::span_until(deadline));
     }
 }
 
-/// Produces a readable compiler error.
+/// Produce readable compiler errors.
 template <detail::element E, class Rep, class Period>
-void timeout(const eager_operation<E>&, std::chrono::duration<Rep, Period>) {
-    static_assert(
-        detail::always_false<E>,
-        "this operation has already started: limit it before that, eager(timeout(op, d))");
-}
+void timeout(io_awaitable<E>&, std::chrono::duration<Rep, Period>)
+    COIL_DELETE("an operation is awaited once: limit a temporary, or std::move() the operation");
 template <detail::element E, class Clock, class Duration>
-void timeout_at(const eager_operation<E>&, std::chrono::time_point<Clock, Duration>) {
-    static_assert(detail::always_false<E>,
-                  "this operation has already started: limit it before that, "
-                  "eager(timeout_at(op, time))");
-}
+void timeout_at(io_awaitable<E>&, std::chrono::time_point<Clock, Duration>)
+    COIL_DELETE("an operation is awaited once: limit a temporary, or std::move() the operation");
+template <detail::element E, class Rep, class Period>
+void timeout(const eager_operation<E>&, std::chrono::duration<Rep, Period>)
+    COIL_DELETE("this operation has already started: limit it before that, eager(timeout(op, d))");
+template <detail::element E, class Clock, class Duration>
+void timeout_at(const eager_operation<E>&, std::chrono::time_point<Clock, Duration>) COIL_DELETE(
+    "this operation has already started: limit it before that, eager(timeout_at(op, time))");
 
 } // namespace coil

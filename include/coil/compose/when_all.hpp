@@ -111,7 +111,7 @@ void when_all(Args&&...)
                 "when_all(x, ...)");
 template <class... Args>
     requires(!detail::are_children<Args...>)
-void when_all(Args&&...) {
+void when_all(Args&&...) COIL_EXPLAIN_CHILDREN(Args...) {
     (detail::explain_child<Args>(), ...);
 }
 

@@ -168,7 +168,7 @@ void when_any(Args&&...)
                 "when_any(x, ...)");
 template <class... Args>
     requires(!detail::are_children<Args...>)
-void when_any(Args&&...) {
+void when_any(Args&&...) COIL_EXPLAIN_CHILDREN(Args...) {
     (detail::explain_child<Args>(), ...);
 }
 

@@ -84,7 +84,7 @@ public:
                          std::source_location where = std::source_location::current());
 
     /// The same for a function that returns a task: its captures live as long as the task.
-    template <detail::task_function F>
+    template <detail::void_task_function F>
     void co_spawn(F f) {
         co_spawn(detail::call_and_keep(std::move(f)));
     }
@@ -100,6 +100,22 @@ public:
     template <class T, detail::stop_source Source>
     join_handle<T> spawn(task<T> work COIL_CAPTURED(global), Source&& source)
         COIL_DELETE("pass the token of the stop source: spawn(f(), source.get_token())");
+    template <class T, class... Rest>
+        requires(!std::is_void_v<T>)
+    void co_spawn(task<T>, Rest&&...) COIL_DELETE(
+        "co_spawn takes a task<>, which has no result: spawn(t) returns a handle to the result");
+    template <detail::not_spawnable Work, class... Rest>
+    void co_spawn(Work&&, Rest&&...)
+        COIL_DELETE("co_spawn takes a task, or a function without parameters that returns one: "
+                    "co_spawn(f(x))");
+    template <detail::not_spawnable Work, class... Rest>
+    void spawn(Work&&, Rest&&...)
+        COIL_DELETE("spawn takes a task, or a function without parameters that returns one: "
+                    "spawn(f(x))");
+    template <detail::task_function F>
+        requires(!detail::void_task_function<F>)
+    void co_spawn(F) COIL_DELETE(
+        "co_spawn takes a task<>, which has no result: spawn(f) returns a handle to the result");
 
     /// Runs on the calling thread until no task is left and no eager operation is in flight, or
     /// until stop() is called. After an earlier stop() it shuts down at once.

@@ -16,7 +16,8 @@ namespace coil {
 /// first. Nothing is lost in these cases: a result that arrives later is returned by a later
 /// next().
 template <class Stream>
-class [[nodiscard("did you forget to co_await?")]] multishot_next {
+class [[nodiscard("did you forget to co_await?")]] multishot_next
+    : public detail::not_its_result<multishot_next<Stream>> {
 public:
     explicit multishot_next(Stream& stream) noexcept : stream_(&stream) {}
 

@@ -29,12 +29,15 @@ template <class T>
 }
 [[nodiscard]] task<> parallel(std::vector<task<>> tasks);
 
+/// A function that combines two results into one: `T reduce(T, T)`, such as std::plus<>.
+template <class F, class T>
+concept reducer_of = std::is_invocable_r_v<T, F&, T, T>;
+
 /// As parallel(tasks), but combines the values into one: `reduce(reduce(v0, v1), v2)` and so on, on
 /// the calling context, in the order of the tasks. Throws std::invalid_argument if there are none.
 ///
 ///     const int total = co_await parallel(std::move(parts), std::plus<>());
-template <class T, class Reduce>
-    requires std::is_invocable_r_v<T, Reduce&, T, T>
+template <class T, reducer_of<T> Reduce>
 [[nodiscard]] COIL_CORO_WRAPPER task<T> parallel(std::vector<task<T>> tasks, Reduce reduce) {
     return detail::fold(std::move(tasks), std::move(reduce), detail::spawn_beside{});
 }
@@ -45,10 +48,19 @@ template <class T>
     return detail::collect(std::move(tasks), detail::spawn_on{contexts});
 }
 [[nodiscard]] task<> parallel(runtime& contexts, std::vector<task<>> tasks);
-template <class T, class Reduce>
-    requires std::is_invocable_r_v<T, Reduce&, T, T>
+template <class T, reducer_of<T> Reduce>
 [[nodiscard]] task<T> parallel(runtime& contexts, std::vector<task<T>> tasks, Reduce reduce) {
     return detail::fold(std::move(tasks), std::move(reduce), detail::spawn_on{contexts});
 }
+
+/// Produce readable compiler errors.
+template <class T, class Reduce>
+    requires(!reducer_of<Reduce, T>)
+void parallel(std::vector<task<T>>, Reduce)
+    COIL_DELETE("reduce combines two results of the tasks: T reduce(T, T), such as std::plus<>()");
+template <class T, class Reduce>
+    requires(!reducer_of<Reduce, T>)
+void parallel(runtime&, std::vector<task<T>>, Reduce)
+    COIL_DELETE("reduce combines two results of the tasks: T reduce(T, T), such as std::plus<>()");
 
 } // namespace coil

@@ -48,8 +48,6 @@ T run(task<T> main, Token token, io_context_options options = {}) {
 /// Produces a readable compiler error.
 template <class F, class... Rest>
     requires std::invocable<F&>
-void run(F&&, Rest&&...) {
-    static_assert(detail::always_false<F>, "run takes a task: call the function, run(co_main())");
-}
+void run(F&&, Rest&&...) COIL_DELETE("run takes a task: call the function, run(co_main())");
 
 } // namespace coil

@@ -4,6 +4,7 @@
 #include <coil/context/detail/durations.hpp>
 #include <coil/context/detail/sleep_awaiter.hpp>
 #include <coil/context/event_loop.hpp>
+#include <coil/core/awaitable.hpp>
 #include <coil/core/task.hpp>
 
 #include <chrono>
@@ -15,7 +16,8 @@ namespace coil {
 /// The awaitable returned by timeout(d), sleep_for and sleep_until. co_await returns 0 when the
 /// time has passed, -ECANCELED if the task was asked to stop, -ENOMEM if there was no memory for
 /// timers.
-class [[nodiscard("did you forget to co_await?")]] sleep_awaitable {
+class [[nodiscard("did you forget to co_await?")]] sleep_awaitable
+    : public detail::not_its_result<sleep_awaitable> {
 public:
     enum class from { now, epoch };
 
@@ -59,26 +61,17 @@ sleep_awaitable timeout(std::chrono::duration<Rep, Period> d) noexcept {
     return sleep_for(d);
 }
 
-/// Produces a readable compiler error.
+/// Produce readable compiler errors.
 template <class Number>
     requires std::is_arithmetic_v<Number>
-sleep_awaitable sleep_for(Number) noexcept {
-    static_assert(detail::always_false<Number>, "pass a duration with a unit: sleep_for(3s)");
-    return {0, sleep_awaitable::from::now};
-}
+sleep_awaitable sleep_for(Number) COIL_DELETE("pass a duration with a unit: sleep_for(3s)");
 template <class Number>
     requires std::is_arithmetic_v<Number>
-sleep_awaitable timeout(Number) noexcept {
-    static_assert(detail::always_false<Number>, "pass a duration with a unit: timeout(3s)");
-    return {0, sleep_awaitable::from::now};
-}
+sleep_awaitable timeout(Number) COIL_DELETE("pass a duration with a unit: timeout(3s)");
 template <class Work, class Number>
     requires std::is_arithmetic_v<Number>
-sleep_awaitable timeout(Work&&, Number) noexcept {
-    static_assert(detail::always_false<Number>,
-                  "pass the limit as a duration with a unit: timeout(op, 3s)");
-    return {0, sleep_awaitable::from::now};
-}
+sleep_awaitable timeout(Work&&, Number)
+    COIL_DELETE("pass the limit as a duration with a unit: timeout(op, 3s)");
 
 /// sleep_until under the name that also limits operations.
 template <class Clock, class Duration>

@@ -23,13 +23,10 @@ inline void co_spawn(task<> work COIL_CAPTURED(global)) {
 }
 
 /// Produces a readable compiler error.
-template <class T>
+template <class T, class... Rest>
     requires(!std::is_void_v<T>)
-void co_spawn(task<T>) {
-    static_assert(
-        detail::always_false<T>,
-        "co_spawn takes a task<>, which has no result: spawn(t) returns a handle to the result");
-}
+void co_spawn(task<T>, Rest&&...) COIL_DELETE(
+    "co_spawn takes a task<>, which has no result: spawn(t) returns a handle to the result");
 
 /// Starts a task on the current context; the handle returns its result.
 template <class T>
@@ -61,7 +58,7 @@ join_handle<T> spawn(task<T> work COIL_CAPTURED(global), std::string name,
 /// The same for a function that returns a task: its captures live as long as the task.
 ///
 ///     co_spawn([name]() -> task<> { co_await greet(name); });
-template <detail::task_function F>
+template <detail::void_task_function F>
 void co_spawn(F f) {
     this_context().co_spawn(std::move(f));
 }
@@ -77,6 +74,18 @@ void co_spawn(task<> work COIL_CAPTURED(global), Source&& source)
 template <class T, detail::stop_source Source>
 join_handle<T> spawn(task<T> work COIL_CAPTURED(global), Source&& source)
     COIL_DELETE("pass the token of the stop source: spawn(f(), source.get_token())");
+template <detail::not_spawnable Work, class... Rest>
+void co_spawn(Work&&, Rest&&...)
+    COIL_DELETE("co_spawn takes a task, or a function without parameters that returns one: "
+                "co_spawn(f(x))");
+template <detail::not_spawnable Work, class... Rest>
+void spawn(Work&&, Rest&&...)
+    COIL_DELETE("spawn takes a task, or a function without parameters that returns one: "
+                "spawn(f(x))");
+template <detail::task_function F>
+    requires(!detail::void_task_function<F>)
+void co_spawn(F) COIL_DELETE(
+    "co_spawn takes a task<>, which has no result: spawn(f) returns a handle to the result");
 
 namespace detail {
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/core/awaitable.hpp>
 #include <coil/core/config.hpp>
 #include <coil/core/detail/async_generator_promise.hpp>
 #include <coil/core/frame_tree.hpp>
@@ -64,7 +65,8 @@ public:
     ~async_generator() { destroy(); }
 
     class next_awaiter;
-    class [[nodiscard("did you forget to co_await?")]] next_awaitable {
+    class [[nodiscard("did you forget to co_await?")]] next_awaitable
+        : public detail::not_its_result<next_awaitable> {
     public:
         explicit next_awaitable(async_generator& of) noexcept : generator_(&of) {}
         [[nodiscard]] next_awaiter operator co_await() const noexcept {

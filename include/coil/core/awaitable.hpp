@@ -1,5 +1,7 @@
 #pragma once
 
+#include <coil/core/config.hpp>
+
 #include <concepts>
 #include <type_traits>
 #include <utility>
@@ -76,6 +78,21 @@ concept deferred_result = knows_failure<Awaiter> || requires(Awaiter& a) {
 template <awaitable A>
 using stored_result = std::conditional_t<std::is_lvalue_reference_v<await_result_t<A>>,
                                          await_result_t<A>, std::remove_cvref_t<await_result_t<A>>>;
+
+/// The type as which a program uses an awaitable that it forgot to await: its result, or bool.
+template <class R, class A>
+concept mistaken_result =
+    std::same_as<R, bool> ||
+    (awaitable<A> && (std::same_as<R, await_result_t<A>> ||
+                      (std::same_as<R, int> && std::is_convertible_v<await_result_t<A>, int>)));
+
+/// A base class of the awaitable A: it is not converted to its result, and the compiler says why.
+template <class A>
+struct not_its_result {
+    template <mistaken_result<A> R>
+    operator R() const // NOLINT(*-explicit-*)
+        COIL_DELETE_CONVERSION("did you forget to co_await? Only that gives the result");
+};
 
 } // namespace detail
 

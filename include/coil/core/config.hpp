@@ -84,19 +84,45 @@ destroyed twice). Use clang 17+ or GCC 14+, or define COIL_ALLOW_GCC12 if you ac
 #define COIL_LIFETIMEBOUND [[clang::lifetimebound]]
 #endif
 #endif
+// Placed behind a function's parameters: reports calls for which the condition is true, as far as
+// the compiler knows the arguments. The sentence is the message, at the line of the call, and no
+// list of other candidates follows it. (The macros do not use each other, because the compiler
+// would print each level of expansion.)
+// - COIL_WARN_IF: a warning, for code that is legal but rarely intended.
+// - COIL_ERROR_IF: an error, only with clang. For other compilers the body holds a static_assert.
+#if defined(__clang__)
+#define COIL_WARN_IF(condition, sentence)                                                          \
+    _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wgcc-compat\"")          \
+        __attribute__((diagnose_if(condition, sentence, "warning"))) _Pragma(                      \
+            "clang diagnostic pop")
+#define COIL_ERROR_IF(condition, sentence)                                                         \
+    _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wgcc-compat\"")          \
+        __attribute__((diagnose_if(condition, sentence, "error"))) _Pragma("clang diagnostic pop")
+#else
+#define COIL_WARN_IF(condition, sentence)
+#define COIL_ERROR_IF(condition, sentence)
+#endif
+
 // Placed behind a function's parameters instead of a body: the function must not be called, and the
-// compiler prints the sentence where it is.
-#if defined(__cpp_deleted_function) && defined(__clang__)
+// compiler prints the sentence where it is. Its return type must not be deduced.
+#if defined(__clang__)
 #define COIL_DELETE(sentence)                                                                      \
-    _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wc++26-extensions\"") =  \
-        delete (sentence)_Pragma("clang diagnostic pop")
+    _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wgcc-compat\"")          \
+        __attribute__((diagnose_if(true, sentence, "error"))) _Pragma("clang diagnostic pop")
 #else
 #define COIL_DELETE(sentence) __attribute__((unavailable(sentence)))
 #endif
 
-// Deletes a copy constructor, which traits must see.
+// The same for a conversion or a copy constructor, which traits must see: GCC prints no sentence.
+#if defined(__clang__)
+#define COIL_DELETE_CONVERSION(sentence) COIL_DELETE(sentence)
+#else
+#define COIL_DELETE_CONVERSION(sentence) = delete
+#endif
 #if defined(__cpp_deleted_function) && defined(__clang__)
-#define COIL_DELETE_COPY(sentence) COIL_DELETE(sentence)
+#define COIL_DELETE_COPY(sentence)                                                                 \
+    _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wc++26-extensions\"") =  \
+        delete (sentence)_Pragma("clang diagnostic pop")
 #else
 #define COIL_DELETE_COPY(sentence) = delete
 #endif
@@ -110,17 +136,6 @@ destroyed twice). Use clang 17+ or GCC 14+, or define COIL_ALLOW_GCC12 if you ac
 #endif
 #if !defined(COIL_LIFETIMEBOUND)
 #define COIL_LIFETIMEBOUND
-#endif
-
-// Placed behind a function's parameters: warns about calls for which the condition is true, as far
-// as the compiler knows the arguments. For code that is legal but rarely intended.
-#if defined(__clang__)
-#define COIL_WARN_IF(condition, sentence)                                                          \
-    _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wgcc-compat\"")          \
-        __attribute__((diagnose_if(condition, sentence, "warning"))) _Pragma(                      \
-            "clang diagnostic pop")
-#else
-#define COIL_WARN_IF(condition, sentence)
 #endif
 
 namespace coil::detail {

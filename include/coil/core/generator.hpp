@@ -140,11 +140,8 @@ public:
     void return_void() const noexcept {}
 
     template <class A>
-    std::suspend_never await_transform(A&&) const noexcept {
-        static_assert(!std::same_as<A, A>, "a generator only computes and cannot co_await: make it "
-                                           "an async_generator");
-        return {};
-    }
+    std::suspend_never await_transform(A&&) const noexcept
+        COIL_DELETE("a generator only computes and cannot co_await: make it an async_generator");
 
     void advance() { resume(innermost_ ? innermost_ : std::coroutine_handle<>(own())); }
     [[nodiscard]] pointer value() const noexcept { return value_; }

@@ -112,6 +112,10 @@ public:
     /// Produces a readable compiler error: the task is used as if it were its result.
     operator detail::mistaken_for<T>() const // NOLINT(*-explicit-*)
         COIL_DELETE("did you forget to co_await? Write co_await f() to get the result of a task");
+    template <std::same_as<bool> Condition>
+        requires std::is_class_v<T>
+    explicit operator Condition() const
+        COIL_DELETE("did you forget to co_await? Write co_await f() to get the result of a task");
 
     /// For code that takes over the frame (spawning, executors) and destroys it.
     [[nodiscard]] std::coroutine_handle<promise_type> release() noexcept {

@@ -107,7 +107,7 @@ public:
     /// Calls `f` with the result, if there is one: as `const T&` if `f` accepts that, otherwise
     /// once, by moving. T& is passed as it is; for void there is no argument.
     template <class F>
-    async_task& then(F f) & {
+        async_task& then(F f) & COIL_EXPLAIN_THEN(F, T) {
         detail::add_then<T>(state(), std::move(f));
         return *this;
     }
@@ -126,7 +126,7 @@ public:
         return *this;
     }
     template <class F>
-    async_task&& then(F f) && {
+        async_task&& then(F f) && COIL_EXPLAIN_THEN(F, T) {
         return std::move(then(std::move(f)));
     }
     template <class F>

@@ -48,10 +48,7 @@ detail::blocking_call<std::decay_t<F>> blocking(blocking_pool& pool, F&& f) {
 /// Produces a readable compiler error.
 template <class F>
     requires(!detail::once_callable<std::decay_t<F>>)
-void blocking(F&&) {
-    static_assert(detail::always_false<F>,
-                  "blocking(f) calls f with nothing, or with an inplace_stop_token; bind arguments "
-                  "in a lambda");
-}
+void blocking(F&&) COIL_DELETE(
+    "blocking(f) calls f with nothing, or with an inplace_stop_token; bind arguments in a lambda");
 
 } // namespace coil

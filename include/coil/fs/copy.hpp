@@ -51,7 +51,7 @@ struct copy_tree_options {
     /// and set-group-ID bits. If false, copy_tree() copies none of these.
     bool owner = false;
     /// Called on the context about once a millisecond, and at the end. Must not throw.
-    std::function<void(const copy_progress&)> progress;
+    std::function<void(const copy_progress&)> progress = {};
 };
 
 /// copy() that can preserve more attributes, reports progress, and names in its exception the paths

@@ -19,7 +19,7 @@ struct walk_options {
     /// disable_recursion_pending(), which would come too late as the walk reads ahead. Called on
     /// threads of the pool, concurrently. Must not throw: an exception terminates the program.
     /// Empty: descend into all.
-    std::function<bool(const directory_entry&)> descend;
+    std::function<bool(const directory_entry&)> descend = {};
     /// Query metadata of entries from the first batch on; saves the latency of the first await that
     /// needs it.
     bool with_metadata = false;

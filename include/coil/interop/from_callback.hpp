@@ -67,10 +67,8 @@ from_callback(Initiate&& initiate, Cancel&& cancel) {
 /// Produces a readable compiler error.
 template <class T, class Initiate, class... Cancel>
     requires(!std::invocable<std::decay_t<Initiate>, completion<T>>)
-void from_callback(Initiate&&, Cancel&&...) {
-    static_assert(detail::always_false<Initiate>,
-                  "from_callback<T>(initiate) calls initiate with a coil::completion<T>, which it "
-                  "takes by value");
-}
+void from_callback(Initiate&&, Cancel&&...)
+    COIL_DELETE("from_callback<T>(initiate) calls initiate with a coil::completion<T>, which it "
+                "takes by value");
 
 } // namespace coil

@@ -165,11 +165,14 @@ private:
 /// Everything that the operation refers to (buffers, paths) must live until it is awaited or
 /// destroyed.
 template <ring_operation Op>
-[[nodiscard("dropping an eager operation cancels it")]] auto eager(Op&& op) noexcept {
-    static_assert(!std::is_lvalue_reference_v<Op>,
-                  "an operation is started once: pass eager() a temporary, or std::move() it");
-    using element = typename std::remove_cvref_t<Op>::element_type;
-    return eager_operation<element>(std::forward<Op>(op));
+[[nodiscard("dropping an eager operation cancels it")]] auto
+eager(Op op COIL_LIFETIMEBOUND) noexcept {
+    return eager_operation<typename Op::element_type>(std::move(op));
 }
+
+/// Produces a readable compiler error.
+template <detail::element Element>
+void eager(io_awaitable<Element>& op)
+    COIL_DELETE("an operation is started once: pass eager() a temporary, or std::move() it");
 
 } // namespace coil

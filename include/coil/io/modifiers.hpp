@@ -28,17 +28,18 @@ auto force_async(Op&& op) noexcept {
 /// enforces this order itself, so only operations of this context are delayed. It is meant for
 /// programs that only do file I/O.
 template <ring_operation Op>
+    requires(std::remove_cvref_t<Op>::element_type::entries == 1)
 auto drain(Op&& op) noexcept {
     static_assert(!std::is_lvalue_reference_v<Op>,
                   "an operation is awaited once: pass a temporary, or std::move() the operation");
-    using element = typename std::remove_cvref_t<Op>::element_type;
-    static_assert(element::entries == 1,
-                  "drain() takes a single operation: await it before starting a "
-                  "chain of the others");
-    if constexpr (element::entries == 1) {
-        auto alone = detail::wrapped<detail::drained_element>(std::move(op).take_element());
-        return io_awaitable<decltype(alone)>(std::move(alone));
-    }
+    auto alone = detail::wrapped<detail::drained_element>(std::move(op).take_element());
+    return io_awaitable<decltype(alone)>(std::move(alone));
 }
+
+/// Produces a readable compiler error.
+template <ring_operation Op>
+    requires(std::remove_cvref_t<Op>::element_type::entries > 1)
+void drain(Op&&)
+    COIL_DELETE("drain() takes a single operation: await it before starting a chain of the others");
 
 } // namespace coil::io

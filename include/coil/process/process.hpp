@@ -62,9 +62,9 @@ struct process_options {
     redirect standard_output = redirect::pipe();
     redirect standard_error = redirect::pipe();
     /// The environment as "NAME=value" strings; nullopt: the parent's.
-    std::optional<std::vector<std::string>> environment;
+    std::optional<std::vector<std::string>> environment = {};
     /// The working directory; empty: the parent's.
-    std::filesystem::path directory;
+    std::filesystem::path directory = {};
     /// Starts the child in a process group of its own. kill() then signals the whole group, which
     /// includes the child's children. Signals of the terminal do not reach the group.
     bool new_process_group = false;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/core/config.hpp>
 #include <coil/sync/detail/broadcast_core.hpp>
 #include <coil/sync/detail/waiter.hpp>
 
@@ -24,6 +25,9 @@ namespace coil {
 /// the oldest element still stored, and lagged() counts the elements it has missed. After close(),
 /// receivers get the remaining elements, then nullopt.
 ///
+/// recv() copies the element for its receiver. recv_shared() returns a pointer to the one element
+/// that all receivers share.
+///
 /// Threading: all members may be called from any context and any thread; a receiver is used by one
 /// coroutine at a time. A waiter resumes on its own context. Concurrent calls serialize on a short
 /// spin lock. The broadcast must outlive its receivers.
@@ -34,8 +38,6 @@ namespace coil {
 template <class T>
 class broadcast {
     static_assert(std::is_object_v<T>, "a broadcast keeps elements: neither void nor references");
-    static_assert(std::is_copy_constructible_v<T>,
-                  "each receiver gets a copy: broadcast a std::shared_ptr, or use a channel");
     using core = detail::broadcast_core<T>;
 
 public:
@@ -53,8 +55,14 @@ public:
     ~broadcast() = default;
 
     /// Returns false if the broadcast is closed. Throws std::bad_alloc.
-    bool send(T value) {
-        return !core_.is_closed() && core_.send(std::make_shared<const T>(std::move(value)));
+    bool send(T value) { return send_shared(std::make_shared<const T>(std::move(value))); }
+    /// The same for an element that is shared already. A null pointer terminates the program with a
+    /// message.
+    bool send_shared(std::shared_ptr<const T> value) {
+        if (value == nullptr) [[unlikely]] {
+            detail::end_with_misuse("a broadcast was sent a null pointer.");
+        }
+        return !core_.is_closed() && core_.send(std::move(value));
     }
     void close() noexcept { core_.close(); }
     [[nodiscard]] bool is_closed() const noexcept { return core_.is_closed(); }
@@ -62,6 +70,9 @@ public:
     [[nodiscard]] receiver subscribe() noexcept { return receiver(core_, core_.next()); }
 
 private:
+    using copied = std::optional<T>;
+    using shared = std::shared_ptr<const T>;
+    template <class Result>
     class awaiter;
 
     core core_;
@@ -74,15 +85,29 @@ class broadcast<T>::receiver {
 public:
     /// co_await returns a copy of the next element, or nullopt once the broadcast is closed and
     /// drained.
-    auto recv() noexcept { return detail::sync_awaitable<awaiter, receiver>(*this); }
+    auto recv() noexcept
+        requires std::is_copy_constructible_v<T>
+    {
+        return detail::sync_awaitable<awaiter<copied>, receiver>(*this);
+    }
+    /// Produces a readable compiler error.
+    template <class U = T>
+        requires(!std::is_copy_constructible_v<U>)
+    void recv() COIL_DELETE(
+        "recv() copies the element, which cannot be copied: recv_shared() returns a pointer to it");
+    /// co_await returns a pointer to the next element, without copying it, or null once the
+    /// broadcast is closed and drained.
+    auto recv_shared() noexcept { return detail::sync_awaitable<awaiter<shared>, receiver>(*this); }
     /// Does not wait. Returns nullopt if no element is available, whether or not the broadcast is
     /// closed.
     [[nodiscard]] std::optional<T> try_recv() {
+        const std::shared_ptr<const T> element = try_recv_shared();
+        return element == nullptr ? std::nullopt : std::optional<T>(*element);
+    }
+    [[nodiscard]] std::shared_ptr<const T> try_recv_shared() {
         typename core::pointer element;
-        if (core_->take(position_, lagged_, element) && element != nullptr) {
-            return *element;
-        }
-        return std::nullopt;
+        (void)core_->take(position_, lagged_, element);
+        return element;
     }
     /// The number of elements that were overwritten before this receiver read them.
     [[nodiscard]] std::uint64_t lagged() const noexcept { return lagged_; }
@@ -94,6 +119,7 @@ public:
 
 private:
     friend class broadcast;
+    template <class Result>
     friend class awaiter;
     receiver(core& source, std::uint64_t position) noexcept : core_(&source), position_(position) {}
 
@@ -102,8 +128,12 @@ private:
     std::uint64_t lagged_ = 0;
 };
 
+/// `Result` is copied or shared: what recv() and recv_shared() return.
 template <class T>
-class broadcast<T>::awaiter : public detail::sync_awaiter<awaiter, detail::broadcast_entry<T>> {
+template <class Result>
+class broadcast<T>::awaiter
+    : public detail::sync_awaiter<typename broadcast<T>::template awaiter<Result>,
+                                  detail::broadcast_entry<T>> {
     using base = detail::sync_awaiter<awaiter, detail::broadcast_entry<T>>;
 
 public:
@@ -112,17 +142,18 @@ public:
     }
     ~awaiter() { this->end_wait(); }
 
-    std::optional<T> await_resume() {
+    Result await_resume() {
         if (!this->succeeded()) [[unlikely]] {
             detail::throw_wait_cancelled("broadcast");
         }
         if (!taken_) {
             static_cast<void>(take_now());
         }
-        if (element_ == nullptr) {
-            return std::nullopt;
+        if constexpr (std::is_same_v<Result, shared>) {
+            return std::move(element_);
+        } else {
+            return element_ == nullptr ? Result() : Result(*element_);
         }
-        return *element_;
     }
 
 private:

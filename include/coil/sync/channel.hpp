@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/base/assert.hpp>
+#include <coil/core/awaitable.hpp>
 #include <coil/sync/detail/channel_core.hpp>
 #include <coil/sync/detail/waiter.hpp>
 
@@ -141,7 +142,8 @@ private:
 /// The awaitable returned by channel::send(). It owns the value until it is awaited, which may
 /// happen only once; a second await terminates the program with a message.
 template <class T>
-class [[nodiscard("did you forget to co_await?")]] send_awaitable {
+class [[nodiscard("did you forget to co_await?")]] send_awaitable
+    : public detail::not_its_result<send_awaitable<T>> {
 public:
     send_awaitable(detail::channel_core<T>& target, T&& value) noexcept
         : core_(&target), value_(std::move(value)) {}

@@ -98,6 +98,22 @@ inline constexpr bool is_chain = false;
 template <class... E>
 inline constexpr bool is_chain<chain_element<E...>> = true;
 
+/// Whether an operation is a chain under one limit, which the kernel has only for single
+/// operations.
+template <class Op>
+inline constexpr bool limits_chain = [] {
+    using element = typename std::remove_cvref_t<Op>::element_type;
+    return is_timed<element> && element::entries > 1;
+}();
+
+/// Whether an operation other than the last is a chain.
+template <class First, class... Rest>
+inline constexpr bool chain_before_last = false;
+template <class First, class Second, class... Rest>
+inline constexpr bool chain_before_last<First, Second, Rest...> =
+    is_chain<typename std::remove_cvref_t<First>::element_type> ||
+    chain_before_last<Second, Rest...>;
+
 /// A tuple of the elements that represent `e` inside a chain.
 template <class Element>
 auto linkable(Element&& e) noexcept {
@@ -143,9 +159,7 @@ auto hard_elements(First&& first, Rest&&... rest) noexcept {
         return linkable(std::forward<First>(first));
     } else {
         auto head = linkable(std::forward<First>(first));
-        static_assert(std::tuple_size_v<decltype(head)> == 1,
-                      "hard_link() takes single operations, except as its last: a failure inside "
-                      "a chain ends all operations behind it");
+        static_assert(std::tuple_size_v<decltype(head)> == 1);
         return std::tuple_cat(std::tuple(hard_element(std::get<0>(std::move(head)))),
                               hard_elements(std::forward<Rest>(rest)...));
     }

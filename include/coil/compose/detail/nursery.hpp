@@ -90,6 +90,7 @@ protected:
 
 private:
     friend class nursery;
+    friend class completion_queue;
     friend list_node;
 
     /// Makes the coroutine a root whose owner is this object.
@@ -120,6 +121,7 @@ public:
 
     T take() { return static_cast<T>(outcome_.take()); }
     [[nodiscard]] bool has_failed() const noexcept { return outcome_.has_error(); }
+    [[nodiscard]] std::exception_ptr error() const noexcept { return outcome_.error(); }
 
 private:
     std::pair<promise_base*, std::coroutine_handle<>> begin() noexcept override {
@@ -210,6 +212,14 @@ protected:
     /// Called before it is destroyed: resumes the joining coroutine, with `error` if there is one.
     void leave_joiner(std::exception_ptr error = nullptr) noexcept;
 
+    /// Called when a child has ended, with its exception or null. May retain the child.
+    virtual void settled(child_state_base& child, std::exception_ptr error) noexcept {
+        if (error) {
+            failed(child, std::move(error));
+        }
+    }
+    /// Resumes the joining coroutine, if there is one, although children are left.
+    void wake_joiner() noexcept;
     /// Called when a child has ended with an exception.
     virtual void failed(const child_state_base& child, std::exception_ptr error) noexcept = 0;
 
@@ -231,7 +241,7 @@ private:
     [[nodiscard]] std::size_t waiting_children() const noexcept final { return queued_; }
     void visit_children(child_visitor& visitor) const final;
     void start(child_state_base& child) noexcept;
-    void ended(const child_state_base& child, std::exception_ptr error) noexcept;
+    void ended(child_state_base& child, std::exception_ptr error) noexcept;
     /// Destroys a child that is no longer in any list.
     void destroy(child_state_base& child) noexcept;
 
@@ -261,7 +271,7 @@ protected:
 /// continues.
 class nursery::joiner : ready_node, stop_relay, nested_await {
 public:
-    enum class outcome : unsigned char { empty, expired, gone };
+    enum class outcome : unsigned char { empty, result, expired, gone };
 
     explicit joiner(nursery& of) noexcept : nursery_(&of) {}
     joiner(joiner&& other) noexcept : nursery_(other.nursery_) {} // only before it is awaited
@@ -285,14 +295,16 @@ public:
 protected:
     ~joiner();
 
-    /// Called by await_resume(). Returns `empty` if no child is left, `expired` if the wait was
-    /// given up, `gone` if the nursery was destroyed, with or without an error.
+    /// Called by await_resume(). Returns `empty` if no child is left, `result` after wake_joiner(),
+    /// `expired` if the wait was given up, `gone` if the nursery was destroyed, with or without an
+    /// error.
     [[nodiscard]] outcome finish() noexcept;
     [[nodiscard]] std::exception_ptr take_error() noexcept {
         return std::exchange(error_, nullptr);
     }
     /// Ends the wait although children are left.
     void give_up_waiting() noexcept;
+    [[nodiscard]] bool has_lost_nursery() const noexcept { return nursery_ == nullptr; }
     [[nodiscard]] event_loop& loop() const noexcept { return *nursery_->loop_; }
 
 private:

@@ -57,8 +57,7 @@ inline void link_to_next(sqe_slot& entry) noexcept {
 /// An element inside a chain, followed by the IORING_OP_LINK_TIMEOUT that limits it.
 template <element Element>
 class kernel_timed_element : public Element {
-    static_assert(Element::entries == 1, "inside a chain, limit single operations: "
-                                         "timeout(a, 1s) && timeout(b, 1s)");
+    static_assert(Element::entries == 1);
 
 public:
     static constexpr std::uint16_t entries = 2;

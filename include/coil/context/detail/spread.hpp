@@ -1,6 +1,6 @@
 #pragma once
 
-#include <coil/context/detail/task_group.hpp>
+#include <coil/context/detail/spread_state.hpp>
 #include <coil/context/io_context.hpp>
 #include <coil/context/join_handle.hpp>
 #include <coil/context/runtime.hpp>
@@ -21,7 +21,7 @@
 namespace coil::detail {
 
 template <class T>
-task<T> in_group(task<T> work, task_group::owner group) {
+task<T> in_group(task<T> work, spread_state::owner group) {
     try {
         co_return co_await with_stop_token(std::move(work), group->token());
     } catch (...) {
@@ -34,13 +34,13 @@ task<T> in_group(task<T> work, task_group::owner group) {
 template <class T, class Spawn, class Take>
 task<> spread(std::vector<task<T>> tasks, Spawn spawn, Take take) {
     struct stop_at_end {
-        explicit stop_at_end(const task_group::owner& g) noexcept : group(g) {}
+        explicit stop_at_end(const spread_state::owner& g) noexcept : group(g) {}
         stop_at_end(const stop_at_end&) = delete;
         stop_at_end& operator=(const stop_at_end&) = delete;
         ~stop_at_end() { group->stop(); } // needed if this frame is destroyed while it waits
-        const task_group::owner& group;
+        const spread_state::owner& group;
     };
-    const task_group::owner group;
+    const spread_state::owner group;
     const stop_at_end guard(group);
     std::vector<join_handle<T>> handles;
     handles.reserve(tasks.size());

@@ -15,6 +15,20 @@ concept task_function =
     std::invocable<F&> &&
     std::same_as<std::invoke_result_t<F&>, task<typename std::invoke_result_t<F&>::value_type>>;
 
+/// The same, of a task without a result.
+template <class F>
+concept void_task_function =
+    task_function<F> && std::is_void_v<typename std::invoke_result_t<F&>::value_type>;
+
+/// A task, or a class derived from it.
+template <class A>
+concept derived_from_task =
+    requires(std::remove_cvref_t<A>& work) { []<class T>(task<T>&) {}(work); };
+
+/// Neither a task nor a function that returns one.
+template <class Work>
+concept not_spawnable = !derived_from_task<Work> && !task_function<std::decay_t<Work>>;
+
 /// Awaits the task that `f` returns, and keeps `f` in its own frame until then: the captures of a
 /// lambda are in the lambda, not in the frame of its coroutine.
 template <task_function F>

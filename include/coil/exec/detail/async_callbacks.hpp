@@ -24,18 +24,25 @@ void add_async_callback(async_state_base& state, F f) {
     state.add(std::make_unique<async_callback_of<F>>(std::move(f)));
 }
 
+/// Whether then(f) can call an F with the result of type T.
+template <class F, class T>
+inline constexpr bool takes_result = std::invocable<F&, const T&> || std::invocable<F&, T>;
+template <class F, class T>
+inline constexpr bool takes_result<F, T&> = std::invocable<F&, T&>;
+template <class F>
+inline constexpr bool takes_result<F, void> = std::invocable<F&>;
+
+/// Placed behind the parameters of then(F f) of a task with the result T.
+#define COIL_EXPLAIN_THEN(F, T)                                                                    \
+    COIL_ERROR_IF((std::is_void_v<T> && !::coil::detail::takes_result<F, T>),                      \
+                  "then(f): f takes no argument, because the task returns none")                   \
+    COIL_ERROR_IF((!std::is_void_v<T> && !::coil::detail::takes_result<F, T>),                     \
+                  "then(f): f takes the task's result: const T&, T or T&&")
+
 template <class T, class F>
 void add_then(async_state<T>& to, F f) {
-    if constexpr (std::is_void_v<T>) {
-        static_assert(std::invocable<F&>,
-                      "then(f): f takes no argument, because the task returns none");
-    } else if constexpr (std::is_reference_v<T>) {
-        static_assert(std::invocable<F&, T>,
-                      "then(f): f takes the reference that the task returns");
-    } else {
-        static_assert(std::invocable<F&, const T&> || std::invocable<F&, T>,
-                      "then(f): f takes the task's result: const T&, T or T&&");
-    }
+    static_assert(takes_result<F, T>, "then(f): f takes the task's result: const T&, T or T&&, "
+                                      "and nothing if the task returns none");
     add_async_callback(to, [f = std::move(f)](async_state_base& base) mutable {
         auto& state = static_cast<async_state<T>&>(base);
         if (state.error()) {

@@ -147,9 +147,11 @@ public:
 private:
     struct tag {};
     template <class Second>
+    static constexpr bool is_own =
+        std::same_as<Second, E> || (std::same_as<Second, const E> && coil::executor<const E>);
+    template <class Second>
     static Second& checked(Second& executor) noexcept {
-        static_assert(std::same_as<Second, E> ||
-                          (std::same_as<Second, const E> && coil::executor<const E>),
+        static_assert(is_own<Second>,
                       "the parameter after executor_arg_t is the async_task's Executor&");
         return executor;
     }

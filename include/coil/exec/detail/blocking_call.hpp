@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/core/awaitable.hpp>
 #include <coil/core/task.hpp>
 #include <coil/exec/blocking_pool.hpp>
 #include <coil/exec/detail/offload.hpp>
@@ -41,7 +42,8 @@ private:
 
 /// The awaitable returned by blocking(). Nothing happens before it is awaited.
 template <class F>
-class [[nodiscard("did you forget to co_await? Only that calls the function")]] blocking_call {
+class [[nodiscard("did you forget to co_await? Only that calls the function")]] blocking_call
+    : public not_its_result<blocking_call<F>> {
 public:
     blocking_call(blocking_pool& pool, F&& f) : pool_(&pool), function_(std::move(f)) {}
 

@@ -5,6 +5,7 @@
 #include <coil/context/detail/join_state.hpp>
 #include <coil/context/event_loop.hpp>
 #include <coil/context/remote_child.hpp>
+#include <coil/core/awaitable.hpp>
 #include <coil/core/frame_allocator.hpp>
 #include <coil/core/frame_tree.hpp>
 #include <coil/core/inplace_stop_token.hpp>
@@ -249,7 +250,8 @@ private:
 
 /// The awaitable returned by on(): plain data that may be moved until it is awaited.
 template <class T>
-class [[nodiscard("did you forget to co_await?")]] on_awaitable {
+class [[nodiscard("did you forget to co_await?")]] on_awaitable
+    : public not_its_result<on_awaitable<T>> {
 public:
     on_awaitable(executor_ref target, task<T>&& work) noexcept
         : target_(target), work_(std::move(work)) {}

@@ -3,6 +3,7 @@
 #include <coil/context/detail/current_loop.hpp>
 #include <coil/context/detail/described_wait.hpp>
 #include <coil/context/event_loop.hpp>
+#include <coil/core/awaitable.hpp>
 #include <coil/core/backoff.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/this_task.hpp>
@@ -235,7 +236,8 @@ private:
 /// The awaitable of a member function: plain data that may be moved. Nothing happens before it is
 /// awaited.
 template <class Awaiter, class Source>
-class [[nodiscard("did you forget to co_await?")]] sync_awaitable {
+class [[nodiscard("did you forget to co_await?")]] sync_awaitable
+    : public not_its_result<sync_awaitable<Awaiter, Source>> {
 public:
     explicit sync_awaitable(Source& source) noexcept : source_(&source) {}
 

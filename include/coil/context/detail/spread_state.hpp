@@ -10,11 +10,11 @@ namespace coil::detail {
 
 /// The shared state of tasks that end together: their stop source and the first error. Shared by
 /// the awaiting task and all of them, because any of them may be destroyed first.
-class task_group {
+class spread_state {
 public:
     class owner {
     public:
-        owner() : group_(new task_group) {}
+        owner() : group_(new spread_state) {}
         owner(const owner& other) noexcept : group_(other.group_) {
             group_->owners_.fetch_add(1, std::memory_order_relaxed);
         }
@@ -24,10 +24,10 @@ public:
                 delete group_;
             }
         }
-        task_group* operator->() const noexcept { return group_; }
+        spread_state* operator->() const noexcept { return group_; }
 
     private:
-        task_group* group_;
+        spread_state* group_;
     };
 
     void stop() noexcept { stop_.request_stop(); }
@@ -51,8 +51,8 @@ public:
     }
 
 private:
-    task_group() = default;
-    ~task_group() = default;
+    spread_state() = default;
+    ~spread_state() = default;
 
     inplace_stop_source stop_;
     std::exception_ptr error_;
