@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 namespace coil::sim::detail {
 
@@ -56,6 +57,13 @@ private:
     ref<detail::file> file_;
     ref<detail::file> file_in_;
     stage stage_ = stage::over;
+    /// One word of a futex_waitv, in the list of its waiters.
+    struct word final : waiter {
+        sim_request* whose = nullptr;
+        void try_again() noexcept override { whose->woken_by(*this); }
+    };
+    void woken_by(const word& one) noexcept;
+    std::vector<word> words_;
     /// The call has not started, or already has its result: cancellation does not find it.
     bool is_out_of_reach() const noexcept { return stage_ == stage::late || stage_ == stage::done; }
 
@@ -107,6 +115,7 @@ private:
     int start(sim_request& r);
     [[nodiscard]] int inject(sim_request& r);
     [[nodiscard]] int attempt(sim_request& r);
+    int wait_for_words(sim_request& r);
     int try_now(sim_request& r);
     void put_to_wait(sim_request& r);
     void at_moment(sim_request& r, std::int64_t delay);

@@ -38,6 +38,9 @@ int sim_backend::attempt(sim_request& r) {
         op call{.entry = r.entry};
         return machine_.futex_wait(call, r);
     }
+    if (r.op() == opcode::futex_waitv) {
+        return wait_for_words(r);
+    }
     choosing_ = &r;
     op call{.entry = r.entry,
             .data = r.data(),
@@ -68,6 +71,27 @@ int sim_backend::attempt(sim_request& r) {
         finish_message(r, result);
     }
     return result;
+}
+
+int sim_backend::wait_for_words(sim_request& r) {
+    r.words_ = std::vector<sim_request::word>(r.entry.len);
+    std::vector<waiter*> all;
+    for (sim_request::word& one : r.words_) {
+        one.whose = &r;
+        all.push_back(&one);
+    }
+    const op call{.entry = r.entry};
+    return machine_.futex_waitv(call, all);
+}
+
+/// The call's result is the index of the word.
+void sim_request::woken_by(const word& one) noexcept {
+    result_ = static_cast<int>(&one - words_.data());
+    for (word& each : words_) {
+        each.unlink();
+    }
+    stage_ = stage::done;
+    backend_.enqueue(*this);
 }
 
 void sim_backend::watch(sim_request& r) noexcept {
@@ -117,6 +141,7 @@ void sim_backend::trace(tracer::kind what, const sim_request& r, std::int64_t re
         break;
     case opcode::statx:
     case opcode::futex_wait:
+    case opcode::futex_waitv:
     case opcode::futex_wake:
         a = 0;
         break;
