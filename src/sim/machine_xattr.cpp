@@ -26,8 +26,8 @@ int check_name(std::string_view name) noexcept {
     if (name.empty() || name.size() > longest_name) {
         return -ERANGE;
     }
-    for (const std::string_view space : {user_names, std::string_view("trusted."),
-                                         std::string_view("security.")}) {
+    for (const std::string_view space :
+         {user_names, std::string_view("trusted."), std::string_view("security.")}) {
         if (name.starts_with(space)) {
             return name.size() > space.size() ? 0 : -EINVAL;
         }

@@ -304,8 +304,8 @@ bool sim_backend::stream(sim_request& r) {
             put_to_wait(r);
             return (r.stopping_ && end_stopped(r)) || any;
         }
-        const bool continues = result > 0 || (result == 0 && r.op() == opcode::accept) ||
-                               (result == 0 && r.op() == opcode::recvmsg && r.file_->events() == 0);
+        const bool continues =
+            (result > 0 && !r.at_end_) || (result == 0 && r.op() == opcode::accept);
         if (!continues ||
             world.fault(world.options.faults.end_multishot, "a multishot request ends early")) {
             return end(r, result);

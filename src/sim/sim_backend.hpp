@@ -72,6 +72,10 @@ private:
     bool begun_ = false;    // see op::begun
     bool stopping_ = false; // cancelled, and about to be attempted once more
     buffer_watch watch_;
+    // recvmsg multishot: of one part
+    ::msghdr message_{};
+    ::iovec payload_{};
+    bool at_end_ = false; // it was the end of the stream, not an empty message
 };
 
 /// One ring's interface to a machine.
@@ -116,6 +120,8 @@ private:
     [[nodiscard]] int inject(sim_request& r);
     [[nodiscard]] int attempt(sim_request& r);
     int wait_for_words(sim_request& r);
+    int lay_out_message(sim_request& r, op& call) noexcept;
+    int finish_part(sim_request& r, int received) noexcept;
     int try_now(sim_request& r);
     void put_to_wait(sim_request& r);
     void at_moment(sim_request& r, std::int64_t delay);

@@ -233,6 +233,38 @@ task<> message_stream() {
 }
 TEST_P(LocalSockets, G2_AStreamOfMessages) { run(message_stream()); }
 
+task<> messages_of_a_connection() {
+    const ends s = co_await connected();
+    coil::buffer_pool_options options;
+    options.buffers = 2;
+    options.buffer_size = 256;
+    coil::buffer_pool pool(options);
+    {
+        auto incoming = io::recvmsg_multishot(s.b, pool);
+        co_await gives(io::send(s.a, "abc"), 3);
+        {
+            const auto message = co_await incoming.next();
+            EXPECT_TRUE(message) << message.result();
+            if (message) {
+                EXPECT_EQ(message.bytes().size(), 3U);
+                EXPECT_EQ(message.name().size(), 0U);
+            }
+        }
+        co_await gives(io::shutdown(s.a, SHUT_WR), 0);
+        {
+            const auto message = co_await incoming.next();
+            EXPECT_TRUE(message) << "the end of the stream is an empty message: "
+                                 << message.result();
+            if (message) {
+                EXPECT_EQ(message.bytes().size(), 0U);
+            }
+        }
+        EXPECT_EQ(pool.available(), pool.size());
+    }
+    co_await closed(s);
+}
+TEST_P(LocalSockets, G2_MessagesOfAConnection) { run(messages_of_a_connection()); }
+
 } // namespace
 
 } // namespace conformance

@@ -35,7 +35,7 @@ import time
 
 WORLDS = ("linux", "epoll", "ring")
 TRIES = 3 # of a program whose result is not the expected one, before it counts
-PATIENCE = 8 # the factor of the time limit for these tries
+PATIENCE = 4 # the factor of the time limit for these tries
 
 CLONE_NEWNET = 0x40000000
 
@@ -167,7 +167,7 @@ def main():
     parser.add_argument("shim")
     parser.add_argument("expected")
     parser.add_argument("--jobs", type=int, default=4)
-    parser.add_argument("--limit", type=float, default=10)
+    parser.add_argument("--limit", type=float, default=25)
     parser.add_argument("--only", "-R", default="", help="a regular expression: these programs alone")
     parser.add_argument("--log", default="build/log/liburing")
     parser.add_argument("--world", action="append", choices=WORLDS)
@@ -188,7 +188,7 @@ def main():
         return table.get(program.stem, {}).get(world, "pass")
 
     def worlds_of(program):
-        return [(w, 0.5 if expected(program, w) == "any" else 1) for w in worlds
+        return [(w, 0.2 if expected(program, w) == "any" else 1) for w in worlds
                 if given.write or w != "linux" or expected(program, w) != "any"]
 
     # Those that are expected to take the longest come first.

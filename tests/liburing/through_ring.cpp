@@ -69,12 +69,18 @@ void through_ring::describe(params& p) const noexcept {
     p.sq_entries = sq_entries_;
     p.cq_entries = cq_entries_;
     p.features = ring_->features();
-    p.sq_off = {in_sq(head),  in_sq(tail),    in_sq(mask),  in_sq(entries),
-                in_sq(flags), in_sq(dropped), in_sq(words), 0,
+    p.sq_off = {in_sq(head),
+                in_sq(tail),
+                in_sq(mask),
+                in_sq(entries),
+                in_sq(flags),
+                in_sq(dropped),
+                in_sq(words),
+                0,
                 0};
-    p.cq_off = {in_cq(head), in_cq(tail),  in_cq(mask),  in_cq(entries),
-                in_cq(lost), in_cq(words), in_cq(flags), 0,
-                0};
+    p.cq_off = {in_cq(head),    in_cq(tail), in_cq(mask),
+                in_cq(entries), in_cq(lost), in_cq(words),
+                in_cq(flags),   0,           0};
 }
 
 std::uint32_t through_ring::unread() const noexcept { return load(cq(tail)) - load(cq(head)); }
@@ -90,8 +96,8 @@ int through_ring::enter(unsigned to_submit, unsigned min_complete, unsigned flag
 
     copy_submissions(to_submit);
     int result = 0;
-    if ((flag_bits & enter_flag::ext_arg_reg) != 0 || (has_arg && arg_size != sizeof(getevents_arg)) ||
-        (!polls && r.sq_ready() > to_submit)) {
+    if ((flag_bits & enter_flag::ext_arg_reg) != 0 ||
+        (has_arg && arg_size != sizeof(getevents_arg)) || (!polls && r.sq_ready() > to_submit)) {
         result = enter_directly(to_submit, missing, flag_bits, arg, arg_size);
     } else if (waits) {
         getevents_arg given{};
@@ -99,10 +105,10 @@ int through_ring::enter(unsigned to_submit, unsigned min_complete, unsigned flag
             given = *static_cast<const getevents_arg*>(arg);
         }
         const std::uint32_t extra = flag_bits & ~(enter_flag::ext_arg | enter_flag::sq_wakeup);
-        result = r.enter(missing, extra,
-                         reinterpret_cast<const coil::uring::timespec*>(
-                             static_cast<std::uintptr_t>(given.ts)),
-                         given.min_wait_usec);
+        result = r.enter(
+            missing, extra,
+            reinterpret_cast<const coil::uring::timespec*>(static_cast<std::uintptr_t>(given.ts)),
+            given.min_wait_usec);
     } else {
         result = r.enter(0, flag_bits & ~(enter_flag::ext_arg | enter_flag::sq_wakeup));
     }
