@@ -94,7 +94,6 @@ const char* is_simulated(std::string_view test) {
         {"Waits.Children", "a world's processes have no children"},
         {"Waits.MessagesToRings", "a world's rings take no messages"},
         {"LocalSockets.G3_ADatagramWaitsForRoom", "a world's datagram sockets are never full"},
-        {"LocalSockets.DescriptorsTravel", "a world's sockets carry no control data"},
         {"Names.WrongAdvice", "a world does not check the arguments of advice"},
     };
     for (const gap& one : gaps) {
