@@ -158,7 +158,8 @@ def summary(found, names, worlds):
         for name in names:
             if (name, world) in found:
                 counts[found[name, world]] = counts.get(found[name, world], 0) + 1
-        print(f"liburing on {world}: " + ", ".join(f"{n} {what}" for what, n in sorted(counts.items())), file=sys.stderr)
+        listed = ", ".join(f"{n} {what}" for what, n in sorted(counts.items()))
+        print(f"liburing on {world}: {listed}", file=sys.stderr)
     there = [n for n in names if found.get((n, "linux")) == "pass"]
     for world in worlds:
         if world != "linux" and there:
@@ -177,7 +178,8 @@ def main():
     parser.add_argument("--log", default="build/log/liburing")
     parser.add_argument("--world", action="append", choices=WORLDS)
     parser.add_argument("--write", action="store_true", help="print a table of what was found instead of comparing")
-    parser.add_argument("--other-version", action="store_true", help="not the version of the table: programs may be missing, and pass or skip where they fail there")
+    parser.add_argument("--other-version", action="store_true",
+                        help="not the version of the table: programs may be missing, and pass or skip where they fail there")
     given = parser.parse_args()
     worlds = given.world or (WORLDS if has_io_uring() else ("epoll",))
 
