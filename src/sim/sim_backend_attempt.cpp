@@ -88,6 +88,7 @@ int sim_backend::attempt(sim_request& r) {
     }
     choosing_ = &r;
     const bool is_stream_of_messages = r.op() == opcode::recvmsg && r.multishot();
+    r.at_end_ = false;
     r.message_ = r.header;
     r.message_.msg_flags = not_received;
     op call{.entry = r.entry,

@@ -218,6 +218,7 @@ def main():
             if accepted(wanted, found[program.stem, world], given.other_version):
                 break
             print(f"liburing: {program.stem} on {world}: {found[program.stem, world]}; again, alone", file=sys.stderr)
+            isolate()
             found[program.stem, world], _ = runner.run(program, world, PATIENCE)
             if found[program.stem, world] == "hang":
                 break
