@@ -17,13 +17,13 @@ namespace {
 
 using uring::opcode;
 
-constexpr std::size_t longest_name = 255;
+constexpr std::size_t longest_attribute = 255;
 constexpr std::size_t largest_value = 65536;
 constexpr std::string_view user_names = "user.";
 
 /// 0, or -errno for a name that no file can have. Programs of a host run as root.
 int check_name(std::string_view name) noexcept {
-    if (name.empty() || name.size() > longest_name) {
+    if (name.empty() || name.size() > longest_attribute) {
         return -ERANGE;
     }
     for (const std::string_view space :
@@ -61,7 +61,7 @@ place machine::find_attributed(const op& call) {
 int machine::get_xattr(const op& call) {
     const uring::sqe& entry = call.entry;
     const std::string_view key(text(entry.addr));
-    if (key.empty() || key.size() > longest_name) {
+    if (key.empty() || key.size() > longest_attribute) {
         return -ERANGE;
     }
     const place p = find_attributed(call);
@@ -92,7 +92,7 @@ int machine::set_xattr(const op& call) {
     if ((entry.xattr_flags & ~std::uint32_t{XATTR_CREATE | XATTR_REPLACE}) != 0) {
         return -EINVAL;
     }
-    if (key.empty() || key.size() > longest_name) {
+    if (key.empty() || key.size() > longest_attribute) {
         return -ERANGE;
     }
     if (entry.len > largest_value) {

@@ -40,12 +40,8 @@ namespace {
 
 constexpr unsigned echo_contexts = 3;
 
-/// The counts of an echo server whose contexts do not run.
-echo_example::session_counts& echo_counts() {
-    static coil::runtime unused(1);
-    static echo_example::session_counts counts(unused);
-    return counts;
-}
+/// The counts of the echo server that runs.
+echo_example::session_counts* echo_counts = nullptr;
 
 /// One acceptor per context, all on one port; a failed one is replaced.
 task<> echo_service() {
@@ -53,7 +49,7 @@ task<> echo_service() {
         try {
             net::acceptor acceptor(net::inet_address(7), {.backlog = 16, .reuse_port = true});
             while (net::socket peer = co_await acceptor.accept()) {
-                co_spawn(echo_example::session(std::move(peer), echo_counts()));
+                co_spawn(echo_example::session(std::move(peer), *echo_counts));
             }
         } catch (const std::system_error&) {
             // no descriptor, or the like
@@ -118,6 +114,9 @@ struct echo_run {
 
 echo_run play_echo(std::uint64_t seed, const sim::fault_plan& faults, unsigned clients,
                    bool disasters, std::size_t most = 20'000) {
+    coil::runtime unused(1); // the counts refer to one, which a world cannot create
+    echo_example::session_counts counts(unused);
+    echo_counts = &counts;
     sim::world_options options;
     options.faults = faults;
     options.link.loss = 10;
