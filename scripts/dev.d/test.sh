@@ -13,8 +13,12 @@ count_failure() {
     failures+=("$1")
 }
 count_skip() {
-    skipped=$((skipped + 1))
-    skips+=("$1")
+    count_skips 1 "$1"
+}
+# count_skips NUMBER REASON
+count_skips() {
+    skipped=$((skipped + $1))
+    skips+=("$2")
 }
 
 # A command, with its arguments, that starts ctest; empty: ctest is started directly.
@@ -271,6 +275,7 @@ dev_test() {
             want modules
             want_new_cmake
             run_tests consumers once coil_libraries -L consumer --timeout 600 "${select[@]}"
+            ((${#select[@]})) || run_liburing_tests
         fi
     fi
     report

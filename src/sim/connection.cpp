@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -40,7 +41,33 @@ void connection::send(unsigned side, std::span<const ::iovec> parts, std::size_t
     for_each_part(parts, skip, count, [&](const std::byte* from, std::size_t n) {
         directions_[side].data.push(from, n);
     });
+    directions_[side].sent += count;
     push(side, count, false);
+}
+
+void connection::carry(unsigned side, file_list files, std::size_t count) {
+    direction& w = directions_[side];
+    w.carried.push_back({w.sent, w.sent + count, std::move(files)});
+}
+
+std::size_t connection::before_more_files(unsigned side, std::size_t count) const noexcept {
+    const direction& w = directions_[1 - side];
+    if (w.carried.empty() || w.carried.front().begin >= w.received() + count) {
+        return count;
+    }
+    return std::min<std::size_t>(count, w.carried.front().end - w.received());
+}
+
+file_list connection::files_within(unsigned side, std::size_t count, bool keep) {
+    direction& w = directions_[1 - side];
+    file_list files;
+    if (!w.carried.empty() && w.carried.front().begin < w.received() + count) {
+        files = w.carried.front().files;
+        if (!keep) {
+            w.carried.pop_front();
+        }
+    }
+    return files;
 }
 
 void connection::finish(unsigned side) {
@@ -262,6 +289,7 @@ void connection::tell(unsigned side) {
 }
 
 void connection::close(unsigned side, bool at_once) {
+    const std::deque<cargo> not_received = std::exchange(directions_[1 - side].carried, {});
     sides_[side] = nullptr;
     open_[side] = false;
     if (at_once || directions_[1 - side].arrived > 0) {

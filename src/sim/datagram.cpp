@@ -157,6 +157,11 @@ int datagram_socket::send(op& call, int) {
         }
     }
     datagram d{local_, {}};
+    if (call.header != nullptr && family() == AF_UNIX) {
+        if (const int error = take_files(own_machine, *call.header, d.files); error != 0) {
+            return error;
+        }
+    }
     d.bytes.reserve(call.size());
     for_each_part(call.data, 0, SIZE_MAX, [&](const std::byte* from, std::size_t n) {
         d.bytes.insert(d.bytes.end(), from, from + n);
@@ -249,7 +254,7 @@ int datagram_socket::receive(op& call, int flags) {
             from.write(call.header->msg_name, length);
             call.header->msg_namelen = length;
         }
-        call.header->msg_controllen = 0;
+        put_files(own_machine, d.files, *call.header);
     }
     if ((flags & MSG_PEEK) == 0) {
         held_ -= whole;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "control_data.hpp"
 #include "socket.hpp"
 
 #include <cstddef>
@@ -32,6 +33,7 @@ private:
     struct datagram {
         endpoint from;
         std::vector<std::byte> bytes;
+        file_list files{};
     };
     class packet;
 

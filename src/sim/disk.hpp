@@ -56,6 +56,9 @@ public:
 
     std::string target; // of a symbolic link
 
+    /// Extended attributes. The durable version changes with sync().
+    std::map<std::string, std::string, std::less<>> attributes;
+
     disk& on;
     const std::uint64_t number;
     ::mode_t mode;
@@ -90,6 +93,7 @@ private:
     ::mode_t safe_mode_;
     ::uid_t safe_owner_ = 0;
     ::gid_t safe_group_ = 0;
+    std::map<std::string, std::string, std::less<>> safe_attributes_;
 };
 
 /// The type of the last component of a path.

@@ -147,6 +147,7 @@ void inode::sync() noexcept {
     safe_mode_ = mode;
     safe_owner_ = owner;
     safe_group_ = group;
+    safe_attributes_ = attributes;
     for (const std::size_t index : dirty_) {
         pages_[index].safe.reset();
         pages_[index].dirty = 0;
@@ -183,6 +184,9 @@ void inode::crash(random_source& random, unsigned kept_per_mille) {
         mode = safe_mode_;
         owner = safe_owner_;
         group = safe_group_;
+    }
+    if (attributes != safe_attributes_ && !random.chance(kept_per_mille)) {
+        attributes = safe_attributes_;
     }
     if (size_ != safe_size_ && !random.chance(kept_per_mille)) {
         const auto [low, high] = std::minmax(size_, safe_size_);

@@ -121,6 +121,21 @@ int machine::futex_wait(op& call, waiter& who) {
     return would_wait;
 }
 
+int machine::futex_waitv(const op& call, std::span<waiter* const> who) {
+    const std::span<const uring::futex_waiter> words{
+        pointer<const uring::futex_waiter>(call.entry.addr), call.entry.len};
+    for (const uring::futex_waiter& one : words) {
+        std::atomic_ref<const std::uint32_t> value(*pointer<const std::uint32_t>(one.uaddr));
+        if (value.load(std::memory_order_seq_cst) != static_cast<std::uint32_t>(one.val)) {
+            return -EAGAIN;
+        }
+    }
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        futexes_[words[i].uaddr].push(*who[i]);
+    }
+    return would_wait;
+}
+
 int machine::futex_wake(const uring::sqe& entry) {
     const auto found = futexes_.find(entry.addr);
     int woken = 0;

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -75,10 +76,9 @@ public:
 
     // ---- futexes
     int futex_wait(op& call, waiter& who);
+    /// Queues one waiter per word and returns would_wait, or -EAGAIN if a word has another value.
+    int futex_waitv(const op& call, std::span<waiter* const> who);
     int futex_wake(const uring::sqe& entry);
-    [[nodiscard]] waiting_list<waiter>& futex_waiters(std::uint64_t address) {
-        return futexes_[address];
-    }
 
     [[nodiscard]] std::uint64_t next_file_number() noexcept { return next_file_number_++; }
 
@@ -123,6 +123,10 @@ private:
     int set_attributes(const uring::sqe& entry);
     int set_times(const uring::sqe& entry, inode& node);
     int space(const uring::sqe& entry);
+    /// The file of a call on extended attributes.
+    [[nodiscard]] place find_attributed(const op& call);
+    int get_xattr(const op& call);
+    int set_xattr(const op& call);
     int attempt_names(op& call);
 
     std::vector<ref<file>> descriptors_;

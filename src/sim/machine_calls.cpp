@@ -32,6 +32,8 @@ bool machine::asks_disk(opcode op, const file* f) noexcept {
     case opcode::mkdirat:
     case opcode::symlinkat:
     case opcode::linkat:
+    case opcode::getxattr:
+    case opcode::setxattr:
     case opcode::fallocate:
     case opcode::ftruncate:
     case opcode::fsync:
@@ -69,10 +71,11 @@ int machine::attempt(op& call, file* f, file* f_in) {
     case opcode::linkat:
         return attempt_names(call);
     case opcode::getxattr:
-    case opcode::setxattr:
     case opcode::fgetxattr:
+        return get_xattr(call);
+    case opcode::setxattr:
     case opcode::fsetxattr:
-        return -EOPNOTSUPP;
+        return world.fault(world.options.faults.io_error, "EIO") ? -EIO : set_xattr(call);
     default:
         break;
     }

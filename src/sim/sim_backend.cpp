@@ -55,7 +55,6 @@ bool sim_backend::has_opcode(opcode op) const noexcept {
     case opcode::epoll_wait:
     case opcode::msg_ring:
     case opcode::recv_zc:
-    case opcode::futex_waitv:
     case opcode::readv_fixed:
     case opcode::writev_fixed:
         return false;
@@ -137,7 +136,7 @@ int sim_backend::try_now(sim_request& r) {
     if (result != would_wait) {
         return result;
     }
-    if (r.op() == opcode::futex_wait) {
+    if (r.op() == opcode::futex_wait || r.op() == opcode::futex_waitv) {
         r.stage_ = sim_request::stage::waiting;
         return would_wait;
     }
@@ -278,6 +277,7 @@ bool sim_backend::go_on(sim_request& r) {
 
 bool sim_backend::end(sim_request& r, int result) {
     r.stage_ = sim_request::stage::over;
+    r.words_.clear();
     ++r.turn_;
     unwatch(r);
     trace(tracer::kind::end, r, result);
@@ -304,8 +304,8 @@ bool sim_backend::stream(sim_request& r) {
             put_to_wait(r);
             return (r.stopping_ && end_stopped(r)) || any;
         }
-        const bool continues = result > 0 || (result == 0 && r.op() == opcode::accept) ||
-                               (result == 0 && r.op() == opcode::recvmsg && r.file_->events() == 0);
+        const bool continues =
+            (result > 0 && !r.at_end_) || (result == 0 && r.op() == opcode::accept);
         if (!continues ||
             world.fault(world.options.faults.end_multishot, "a multishot request ends early")) {
             return end(r, result);
@@ -354,6 +354,7 @@ sim_backend::outcome sim_backend::cancel(request& base) noexcept {
         return outcome::later;
     }
     r.stage_ = sim_request::stage::over;
+    r.words_.clear();
     unwatch(r);
     const ref<file> keep = std::exchange(r.file_, {});
     const ref<file> keep_in = std::exchange(r.file_in_, {});
@@ -363,6 +364,7 @@ sim_backend::outcome sim_backend::cancel(request& base) noexcept {
 void sim_backend::released(request& base) noexcept {
     auto& r = static_cast<sim_request&>(base);
     r.file_ = r.file_in_ = {};
+    r.words_.clear();
 }
 
 } // namespace coil::sim::detail

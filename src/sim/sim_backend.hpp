@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 namespace coil::sim::detail {
 
@@ -56,6 +57,13 @@ private:
     ref<detail::file> file_;
     ref<detail::file> file_in_;
     stage stage_ = stage::over;
+    /// One word of a futex_waitv, in the list of its waiters.
+    struct word final : waiter {
+        sim_request* whose = nullptr;
+        void try_again() noexcept override { whose->woken_by(*this); }
+    };
+    void woken_by(const word& one) noexcept;
+    std::vector<word> words_;
     /// The call has not started, or already has its result: cancellation does not find it.
     bool is_out_of_reach() const noexcept { return stage_ == stage::late || stage_ == stage::done; }
 
@@ -64,6 +72,10 @@ private:
     bool begun_ = false;    // see op::begun
     bool stopping_ = false; // cancelled, and about to be attempted once more
     buffer_watch watch_;
+    // recvmsg multishot: of one part
+    ::msghdr message_{};
+    ::iovec payload_{};
+    bool at_end_ = false; // it was the end of the stream, not an empty message
 };
 
 /// One ring's interface to a machine.
@@ -107,6 +119,9 @@ private:
     int start(sim_request& r);
     [[nodiscard]] int inject(sim_request& r);
     [[nodiscard]] int attempt(sim_request& r);
+    int wait_for_words(sim_request& r);
+    int lay_out_message(sim_request& r, op& call) noexcept;
+    int finish_part(sim_request& r, int received) noexcept;
     int try_now(sim_request& r);
     void put_to_wait(sim_request& r);
     void at_moment(sim_request& r, std::int64_t delay);

@@ -4,7 +4,9 @@
 #include "../uring/opcode_kinds.hpp"
 #include "sim_backend.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <string>
 
 namespace coil::sim::detail {
@@ -14,6 +16,9 @@ namespace {
 using uring::opcode;
 using uring::detail::has_message_flags;
 using uring::detail::sends;
+
+/// The flags of a message until a datagram has been received.
+constexpr int not_received = -1;
 
 std::size_t bytes_of(std::span<const ::iovec> parts) noexcept {
     std::size_t sum = 0;
@@ -28,7 +33,47 @@ std::size_t bytes_of(std::span<const ::iovec> parts) noexcept {
 int sim_backend::choose(op& call) noexcept {
     const int error = select(*choosing_);
     call.data = choosing_->data();
+    if (error == 0 && choosing_->op() == opcode::recvmsg && choosing_->multishot()) {
+        return lay_out_message(*choosing_, call);
+    }
     return error;
+}
+
+/// A multishot recvmsg fills its buffer with: recvmsg_out, name, control data, payload.
+int sim_backend::lay_out_message(sim_request& r, op& call) noexcept {
+    const ::iovec whole = call.data[0];
+    const std::size_t front =
+        sizeof(uring::recvmsg_out) + r.header.msg_namelen + r.header.msg_controllen;
+    if (whole.iov_base == nullptr || whole.iov_len < front) {
+        unselect(r);
+        return -EFAULT;
+    }
+    auto* const base = static_cast<std::byte*>(whole.iov_base);
+    r.message_.msg_name = base + sizeof(uring::recvmsg_out);
+    r.message_.msg_control = base + sizeof(uring::recvmsg_out) + r.header.msg_namelen;
+    r.payload_ = {base + front, whole.iov_len - front};
+    call.data = {&r.payload_, 1};
+    return 0;
+}
+
+/// Describes the message at the start of its buffer; returns the size with what precedes it.
+int sim_backend::finish_part(sim_request& r, int received) noexcept {
+    if (r.at_end_) {
+        r.message_.msg_flags = 0;
+        r.message_.msg_namelen = 0;
+        r.message_.msg_controllen = 0;
+    }
+    const ::msghdr asked_for = r.header;
+    r.header.msg_namelen = r.message_.msg_namelen;
+    r.header.msg_controllen = r.message_.msg_controllen;
+    r.header.msg_flags = r.message_.msg_flags;
+    finish_message(r, received);
+    r.header = asked_for;
+    const std::size_t front =
+        sizeof(uring::recvmsg_out) + asked_for.msg_namelen + asked_for.msg_controllen;
+    // With MSG_TRUNC, the received size, not the full one.
+    return static_cast<int>(front +
+                            std::min(static_cast<std::size_t>(received), r.payload_.iov_len));
 }
 
 /// One attempt. The result includes the bytes of earlier attempts (MSG_WAITALL) if it is the last
@@ -38,10 +83,19 @@ int sim_backend::attempt(sim_request& r) {
         op call{.entry = r.entry};
         return machine_.futex_wait(call, r);
     }
+    if (r.op() == opcode::futex_waitv) {
+        return wait_for_words(r);
+    }
     choosing_ = &r;
+    const bool is_stream_of_messages = r.op() == opcode::recvmsg && r.multishot();
+    r.at_end_ = false;
+    r.message_ = r.header;
+    r.message_.msg_flags = not_received;
     op call{.entry = r.entry,
             .data = r.data(),
-            .header = uring::detail::has_message_header(r.op()) ? &r.header : nullptr,
+            .header = is_stream_of_messages                       ? &r.message_
+                      : uring::detail::has_message_header(r.op()) ? &r.header
+                                                                  : nullptr,
             .done = &r.done,
             .begun = &r.begun_,
             .chooser = r.selects() ? this : nullptr};
@@ -64,10 +118,40 @@ int sim_backend::attempt(sim_request& r) {
             break;
         }
     }
+    if (is_stream_of_messages && result >= 0) {
+        r.at_end_ = r.message_.msg_flags == not_received;
+        if (r.at_end_) {
+            if (const int error = choose(call); error != 0) {
+                return error;
+            }
+        }
+        return finish_part(r, result);
+    }
     if (r.op() == opcode::recvmsg && result >= 0) {
         finish_message(r, result);
     }
     return result;
+}
+
+int sim_backend::wait_for_words(sim_request& r) {
+    r.words_ = std::vector<sim_request::word>(r.entry.len);
+    std::vector<waiter*> all;
+    for (sim_request::word& one : r.words_) {
+        one.whose = &r;
+        all.push_back(&one);
+    }
+    const op call{.entry = r.entry};
+    return machine_.futex_waitv(call, all);
+}
+
+/// The call's result is the index of the word.
+void sim_request::woken_by(const word& one) noexcept {
+    result_ = static_cast<int>(&one - words_.data());
+    for (word& each : words_) {
+        each.unlink();
+    }
+    stage_ = stage::done;
+    backend_.enqueue(*this);
 }
 
 void sim_backend::watch(sim_request& r) noexcept {
@@ -117,6 +201,7 @@ void sim_backend::trace(tracer::kind what, const sim_request& r, std::int64_t re
         break;
     case opcode::statx:
     case opcode::futex_wait:
+    case opcode::futex_waitv:
     case opcode::futex_wake:
         a = 0;
         break;

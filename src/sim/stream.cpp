@@ -148,6 +148,15 @@ int stream_socket::send(op& call, int flags) {
         count = static_cast<std::size_t>(
             own_machine.world.random.between(1, static_cast<std::int64_t>(count) - 1));
     }
+    if (call.header != nullptr && family() == AF_UNIX && moved == 0) {
+        file_list files;
+        if (const int error = take_files(own_machine, *call.header, files); error != 0) {
+            return error;
+        }
+        if (!files.empty()) {
+            connection_->carry(side_, std::move(files), count);
+        }
+    }
     connection_->send(side_, call.data, moved, count);
     return static_cast<int>(count);
 }
@@ -182,17 +191,22 @@ int stream_socket::receive(op& call, int flags) {
         count = static_cast<std::size_t>(
             own_machine.world.random.between(1, static_cast<std::int64_t>(count) - 1));
     }
+    count = connection_->before_more_files(side_, count);
     std::size_t offset = 0;
     for_each_part(call.data, moved, count, [&](std::byte* to, std::size_t n) {
         connection_->peek(side_, to, n, offset);
         offset += n;
     });
+    const file_list files = connection_->files_within(side_, count, (flags & MSG_PEEK) != 0);
     if ((flags & MSG_PEEK) == 0) {
         connection_->drop(side_, count);
     }
     if (call.header != nullptr) {
         call.header->msg_namelen = 0;
         call.header->msg_flags = 0;
+        if (moved == 0 || !files.empty()) {
+            put_files(own_machine, files, *call.header);
+        }
     }
     return static_cast<int>(count);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "bytes.hpp"
+#include "control_data.hpp"
 #include "socket.hpp"
 
 #include <array>
@@ -42,6 +43,13 @@ public:
         directions_[1 - side].data.peek(to, count, offset);
     }
     void drop(unsigned side, std::size_t count);
+    /// Files that the next `count` bytes carry.
+    void carry(unsigned side, file_list files, std::size_t count);
+    /// How many of the next `count` bytes can be received at once: a receive ends with the first
+    /// message that carries files.
+    [[nodiscard]] std::size_t before_more_files(unsigned side, std::size_t count) const noexcept;
+    /// The files that the next `count` bytes carry; `keep`: they are not received yet.
+    [[nodiscard]] file_list files_within(unsigned side, std::size_t count, bool keep);
     /// The socket of this side was closed.
     void close(unsigned side, bool at_once);
     /// Sends a reset to the other side.
@@ -79,8 +87,17 @@ private:
         std::size_t bytes;
         bool end;
     };
+    struct cargo {
+        std::uint64_t begin; // positions in the stream
+        std::uint64_t end;
+        file_list files;
+    };
     struct direction {
-        byte_queue data;         // sent and not received
+        byte_queue data;        // sent and not received
+        std::uint64_t sent = 0; // all bytes
+        std::deque<cargo> carried;
+        [[nodiscard]] std::uint64_t received() const noexcept { return sent - data.size(); }
+
         std::size_t arrived = 0; // the part of it that has arrived
         std::size_t hidden = 0;  // received, but not yet acknowledged to the sender
         std::deque<segment> under_way;

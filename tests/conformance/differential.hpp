@@ -94,6 +94,13 @@ std::string story(const game<Script>& g, const boot_function& a, const boot_func
     return text;
 }
 
+/// The first line in which two results differ, for a difference that does not occur again.
+inline std::string first_difference(const answers& a, const answers& b) {
+    const auto [of_a, of_b] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+    return "one: " + (of_a != a.end() ? *of_a : "nothing") +
+           "\nother: " + (of_b != b.end() ? *of_b : "nothing") + '\n';
+}
+
 template <class Script>
 void compare(const game<Script>& g, const std::vector<backend>& all, std::uint64_t seed) {
     const Script s = g.make(seed, g.steps);
@@ -105,8 +112,9 @@ void compare(const game<Script>& g, const std::vector<backend>& all, std::uint64
             << all[0].name << named << ": " << line;
     }
     for (std::size_t i = 1; i < all.size(); ++i) {
-        if (first != answers_of(g, *all[i].boot(), s)) {
+        if (const answers other = answers_of(g, *all[i].boot(), s); first != other) {
             ADD_FAILURE() << all[0].name << " and " << all[i].name << " differ" << named << '\n'
+                          << first_difference(first, other)
                           << story(g, all[0].boot, all[i].boot, s);
         }
     }

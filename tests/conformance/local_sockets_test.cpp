@@ -194,6 +194,41 @@ task<> descriptors_travel(std::string directory) {
 }
 TEST_P(LocalSockets, DescriptorsTravel) { run(descriptors_travel(directory())); }
 
+/// A descriptor that is not received is closed.
+task<> descriptors_are_dropped(std::string directory) {
+    const ends s = co_await local_connection(directory);
+    char sent[] = "with";
+    char got[16] = {};
+    for (int way = 0; way < 3; ++way) {
+        const ends p = co_await piped();
+        {
+            carrier out(sent, 4);
+            out.put(p.b);
+            co_await gives(io::sendmsg(s.a, &out.message), 4);
+        }
+        co_await gives(io::close(p.b), 0);
+        if (way == 0) {
+            co_await gives(io::recv(s.b, got), 4);
+        } else if (way == 1) {
+            carrier in(got, sizeof got);
+            in.message.msg_controllen = 0;
+            co_await gives(io::recvmsg(s.b, &in.message), 4);
+            EXPECT_NE(in.message.msg_flags & MSG_CTRUNC, 0);
+        } else {
+            co_await gives(io::close(s.b), 0);
+        }
+        co_await gives(io::read(p.a, got), 0, "no writer is left");
+        co_await gives(io::close(p.a), 0);
+    }
+    carrier wrong(sent, 4);
+    wrong.put(-1);
+    co_await gives(io::close(s.a), 0);
+    const ends again = co_await local_connection(directory + "again");
+    co_await gives(io::sendmsg(again.a, &wrong.message), -EBADF);
+    co_await closed(again);
+}
+TEST_P(LocalSockets, DescriptorsAreDropped) { run(descriptors_are_dropped(directory())); }
+
 // ---- multishot recvmsg
 
 task<> message_stream() {
@@ -232,6 +267,38 @@ task<> message_stream() {
     co_await closed(s);
 }
 TEST_P(LocalSockets, G2_AStreamOfMessages) { run(message_stream()); }
+
+task<> messages_of_a_connection() {
+    const ends s = co_await connected();
+    coil::buffer_pool_options options;
+    options.buffers = 2;
+    options.buffer_size = 256;
+    coil::buffer_pool pool(options);
+    {
+        auto incoming = io::recvmsg_multishot(s.b, pool);
+        co_await gives(io::send(s.a, "abc"), 3);
+        {
+            const auto message = co_await incoming.next();
+            EXPECT_TRUE(message) << message.result();
+            if (message) {
+                EXPECT_EQ(message.bytes().size(), 3U);
+                EXPECT_EQ(message.name().size(), 0U);
+            }
+        }
+        co_await gives(io::shutdown(s.a, SHUT_WR), 0);
+        {
+            const auto message = co_await incoming.next();
+            EXPECT_TRUE(message) << "the end of the stream is an empty message: "
+                                 << message.result();
+            if (message) {
+                EXPECT_EQ(message.bytes().size(), 0U);
+            }
+        }
+        EXPECT_EQ(pool.available(), pool.size());
+    }
+    co_await closed(s);
+}
+TEST_P(LocalSockets, G2_MessagesOfAConnection) { run(messages_of_a_connection()); }
 
 } // namespace
 

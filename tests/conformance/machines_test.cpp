@@ -27,9 +27,9 @@ public:
     [[nodiscard]] std::string directory() const override { return files_ / ""; }
 
 private:
-    /// A test that hangs fails instead.
+    /// A test that hangs fails instead. The limit leaves room for a disk that others keep busy.
     static coil::task<> limited(coil::task<> work) {
-        co_await coil::timeout(std::move(work), std::chrono::seconds(5));
+        co_await coil::timeout(std::move(work), std::chrono::seconds(60));
     }
 
     io_test::temporary_directory files_;
@@ -91,13 +91,9 @@ const char* is_simulated(std::string_view test) {
     static constexpr gap gaps[] = {
         {"Connecting.UrgentData", "a world's streams have no urgent data: -EOPNOTSUPP"},
         {"Waits.EpollSets", "a world has no epoll"},
-        {"Waits.FutexWords", "a world has no futex_waitv"},
         {"Waits.Children", "a world's processes have no children"},
         {"Waits.MessagesToRings", "a world's rings take no messages"},
         {"LocalSockets.G3_ADatagramWaitsForRoom", "a world's datagram sockets are never full"},
-        {"LocalSockets.DescriptorsTravel", "a world's sockets carry no control data"},
-        {"LocalSockets.G2_AStreamOfMessages", "a world has no streams of messages"},
-        {"Names.ExtendedAttributes", "a world's files have no extended attributes"},
         {"Names.WrongAdvice", "a world does not check the arguments of advice"},
     };
     for (const gap& one : gaps) {

@@ -24,11 +24,58 @@ bool touches(const void* p, std::size_t size) {
     return n == static_cast<long>(size);
 }
 
+/// A ring belongs to the process that created it.
+bool usable(const emulated_ring& r) { return r.process == ::getpid(); }
+
+/// Ends a program whose child process would wait on its parent's ring: the parent would in turn
+/// wait for the child.
+void refuse_to_wait(const emulated_ring& r) {
+    if (!usable(r)) {
+        static constexpr char message[] = "shim: a child process waits on its parent's ring\n";
+        raw(SYS_write, 2, reinterpret_cast<long>(message), sizeof message - 1);
+        raw(SYS_kill, 0, SIGKILL);
+    }
+}
+
+int add_ring(const ring_pointer& r) {
+    const int fd = r->k->native_handle();
+    {
+        const std::scoped_lock lock(all().guard);
+        all().rings[fd] = r;
+    }
+    if (r->pumped) {
+        start_pump();
+    }
+    return fd;
+}
+
+long setup_through_ring(unsigned entries, params& p) {
+    auto r = std::make_shared<emulated_ring>();
+    auto k = std::make_unique<through_ring>();
+    r->through = k.get();
+    r->k = std::move(k);
+    const std::uint32_t flags = p.flags;
+    inside = true;
+    const int error = r->k->setup(entries, p, r->memory);
+    inside = false;
+    p.flags = flags;
+    if (error != 0) {
+        return error;
+    }
+    r->setup = p;
+    r->polls = (flags & sqpoll) != 0;
+    r->pumped = true;
+    return add_ring(r);
+}
+
 long setup_ring(unsigned entries, params* p) {
     if (!touches(p, sizeof *p)) {
         return -EFAULT;
     }
     everything& a = all();
+    if (a.through_rings) {
+        return setup_through_ring(entries, *p);
+    }
     auto r = std::make_shared<emulated_ring>();
     const std::uint32_t flags = p->flags;
     constexpr std::uint32_t sq_aff = 4;
@@ -60,15 +107,7 @@ long setup_ring(unsigned entries, params* p) {
     r->setup = *p;
     // A single-issuer ring is entered by its thread.
     r->pumped = r->polls || (flags & own_thread) == 0;
-    const int fd = r->k->native_handle();
-    {
-        const std::scoped_lock lock(a.guard);
-        a.rings[fd] = r;
-    }
-    if (r->pumped) {
-        start_pump();
-    }
-    return fd;
+    return add_ring(r);
 }
 
 /// Waits in slices; other threads may enter the ring between them.
@@ -96,6 +135,7 @@ long wait_in_turns(emulated_ring& r, unsigned least, unsigned flags, const getev
         arg.ts = reinterpret_cast<std::uintptr_t>(&now_and_then);
         const auto start = std::chrono::steady_clock::now();
         int result = 0;
+        unsigned unread = 0;
         {
             const my_turn turn(r);
             if (r.closed) {
@@ -103,15 +143,16 @@ long wait_in_turns(emulated_ring& r, unsigned least, unsigned flags, const getev
             }
             result =
                 r.k->enter(0, least, (flags & ~absolute) | getevents | ext_arg, &arg, sizeof arg);
+            unread = r.unread();
         }
         const bool over =
             std::chrono::steady_clock::now() - start >= std::chrono::nanoseconds(slice);
-        if (r.unread() >= least || (result != -ETIME && !(result == 0 && over))) {
+        if (unread >= least || (result != -ETIME && !(result == 0 && over))) {
             return result;
         }
         if (left != INT64_MAX &&
             std::chrono::steady_clock::now() - begin >= std::chrono::nanoseconds(left)) {
-            return r.unread() != 0 ? 0 : -ETIME;
+            return unread != 0 ? 0 : -ETIME;
         }
         while (r.wanting != 0) {
             std::this_thread::yield();
@@ -162,7 +203,9 @@ long enter_ring(emulated_ring& r, unsigned submit, unsigned least, unsigned flag
         result = submit;
         submit = 0;
     }
-    if (!threaded || (flags & getevents) == 0 || least == 0) {
+    // A slice is too short for a minimum time.
+    const bool whole = r.through != nullptr && arg.min_wait_usec != 0;
+    if (!threaded || whole || (flags & getevents) == 0 || least == 0) {
         const my_turn turn(r);
         const int n = r.closed ? -EBADF : r.k->enter(submit, least, flags, passed, size);
         result = result != 0 ? result : n;
@@ -186,15 +229,27 @@ long enter_ring(emulated_ring& r, unsigned submit, unsigned least, unsigned flag
     return result;
 }
 
+constexpr unsigned descriptors = 20;
+constexpr unsigned no_descriptors = 21;
+
 struct file_update {
     std::uint32_t offset;
     std::uint32_t resv;
     std::uint64_t data;
 };
 
-long register_descriptors(file_update* list, unsigned count, bool adds) {
+long register_descriptors(emulated_ring& r, unsigned op, file_update* list, unsigned count) {
+    const bool adds = op == descriptors;
     if (count == 0 || count > most_registered) {
         return -EINVAL;
+    }
+    if (r.through != nullptr) { // descriptors of Linux
+        const long n = raw(SYS_io_uring_register, r.k->native_handle(), op,
+                           reinterpret_cast<long>(list), count);
+        for (long i = 0; i < n; ++i) {
+            registered[list[i].offset] = adds ? static_cast<int>(list[i].data) : -1;
+        }
+        return n;
     }
     unsigned done = 0;
     for (; done < count; ++done) {
@@ -226,8 +281,6 @@ long register_with(emulated_ring& r, unsigned op, void* arg, unsigned count) {
     constexpr unsigned eventfd = 4;
     constexpr unsigned no_eventfd = 5;
     constexpr unsigned eventfd_async = 7;
-    constexpr unsigned descriptors = 20;
-    constexpr unsigned no_descriptors = 21;
     switch (op) {
     case eventfd:
     case eventfd_async:
@@ -241,7 +294,9 @@ long register_with(emulated_ring& r, unsigned op, void* arg, unsigned count) {
             return -EBUSY;
         }
         r.event = static_cast<int>(raw(SYS_dup, *static_cast<int*>(arg)));
-        r.reported = r.cq_tail();
+        if (const my_turn turn(r); !r.closed) {
+            r.reported = r.cq_tail();
+        }
         return r.event < 0 ? -EBADF : 0;
     case no_eventfd:
         if (r.event < 0) {
@@ -252,7 +307,7 @@ long register_with(emulated_ring& r, unsigned op, void* arg, unsigned count) {
         return 0;
     case descriptors:
     case no_descriptors:
-        return register_descriptors(static_cast<file_update*>(arg), count, op == descriptors);
+        return register_descriptors(r, op, static_cast<file_update*>(arg), count);
     default: {
         const my_turn turn(r);
         return r.closed ? -EBADF : r.k->do_register(static_cast<register_op>(op), arg, count);
@@ -273,7 +328,10 @@ long ours(long n, const long* a, bool& mine) {
             return -EINVAL;
         }
         const ring_pointer r = find(static_cast<unsigned>(a[0]), (flags & registered_ring) != 0);
-        if (r == nullptr) {
+        if (r != nullptr && (flags & getevents) != 0 && a[2] != 0) {
+            refuse_to_wait(*r);
+        }
+        if (r == nullptr || !usable(*r)) {
             return raw(SYS_fcntl, a[0], 1) < 0 ? -EBADF : -EOPNOTSUPP;
         }
         return enter_ring(*r, static_cast<unsigned>(a[1]), static_cast<unsigned>(a[2]), flags,
@@ -281,11 +339,12 @@ long ours(long n, const long* a, bool& mine) {
     }
     if (n == SYS_io_uring_register) {
         const auto op = static_cast<unsigned>(a[1]);
-        if (static_cast<int>(a[0]) == -1) {
+        if (static_cast<int>(a[0]) == -1) { // a call without a ring
+            mine = !all().through_rings;
             return -EINVAL;
         }
         const ring_pointer r = find(static_cast<unsigned>(a[0]), (op & use_registered_ring) != 0);
-        if (r == nullptr) {
+        if (r == nullptr || !usable(*r)) {
             return raw(SYS_fcntl, a[0], 1) < 0 ? -EBADF : -EOPNOTSUPP;
         }
         return register_with(*r, op & ~use_registered_ring, reinterpret_cast<void*>(a[2]),

@@ -2,7 +2,10 @@
 
 #include <chrono>
 #include <csignal>
+#include <new>
 #include <thread>
+
+#include <pthread.h>
 
 // The table of rings, and the pump thread.
 
@@ -48,14 +51,41 @@ void pump_once() {
             continue;
         }
         inside = true;
-        if (!r->closed) {
+        if (!r->closed && r->through != nullptr && !r->polls) {
+            r->through->refresh(); // its thread enters, or the kernel interrupts it
+            r->report();
+        } else if (!r->closed) {
             const unsigned submit = r->polls ? r->published() : 0;
             r->k->enter(submit, 0, getevents, nullptr, 0);
-            r->tell();
+            r->report();
         }
         inside = false;
         r->turn.unlock();
     }
+}
+
+// fork(2): the child has no pump, and the rings are not in the middle of a call.
+void before_fork() {
+    everything& a = all();
+    a.guard.lock();
+    for (auto& [fd, r] : a.rings) {
+        r->turn.lock();
+    }
+}
+void after_fork() {
+    everything& a = all();
+    for (auto& [fd, r] : a.rings) {
+        r->turn.unlock();
+    }
+    a.guard.unlock();
+}
+void after_fork_in_child() {
+    everything& a = all();
+    for (auto& [fd, r] : a.rings) {
+        new (&r->turn) std::recursive_timed_mutex; // the parent's thread has locked it
+    }
+    a.pumping = false;
+    a.guard.unlock();
 }
 
 void start_pump() {
@@ -64,6 +94,9 @@ void start_pump() {
     if (a.pumping || a.plain) {
         return;
     }
+    static const int registered_for_fork =
+        ::pthread_atfork(&before_fork, &after_fork, &after_fork_in_child);
+    static_cast<void>(registered_for_fork);
     a.pumping = true;
     inside = true;
     sigset_t everything_else;
@@ -105,6 +138,9 @@ void close_ring(int fd) {
     inside = true;
     if (mapped) {
         new ring_pointer(r); // never freed: the program may still access the memory
+        if (r->through != nullptr) {
+            r->through->close();
+        }
     } else {
         r->k.reset();
     }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "through_ring.hpp"
+
 #include <coil/uring/abi.hpp>
 #include <coil/uring/backend.hpp>
 
@@ -13,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// The rings of a program that runs on the epoll backend: see shim.cpp.
+// The rings of a program that runs behind the shim: see shim.cpp.
 
 namespace liburing_shim {
 
@@ -41,6 +43,8 @@ inline long raw(long n, long a = 0, long b = 0, long c = 0, long d = 0, long e =
 
 struct emulated_ring {
     std::unique_ptr<backend> k;
+    through_ring* through = nullptr; // k, unless that is the epoll backend
+    pid_t process = ::getpid();
     backend::mapping memory{};
     params setup{};
     bool polls = false; // SQPOLL: the pump submits
@@ -85,6 +89,7 @@ struct everything {
     std::map<int, ring_pointer> rings;
     std::map<void*, int> mappings;
     bool plain = std::getenv("COIL_SHIM_PLAIN") != nullptr;
+    bool through_rings = std::getenv("COIL_SHIM_RING") != nullptr;
     bool pumping = false;
     pid_t process = ::getpid();
 };

@@ -1,11 +1,12 @@
-// Runs a liburing program on the epoll backend: loaded with LD_PRELOAD, it intercepts the io_uring
-// system calls and the mappings of a ring's memory. The ring's descriptor is the backend's
-// native_handle().
+// Runs a liburing program on the epoll backend or, with COIL_SHIM_RING=1, through
+// coil::uring::ring: loaded with LD_PRELOAD, it intercepts the io_uring system calls and the
+// mappings of a ring's memory. The ring's descriptor is the backend's native_handle().
 //
 // A backend guarantees less than a Linux ring: one thread at a time, completions only in enter(),
 // no eventfd, no submission thread. coil::uring::ring handles this for its users; for liburing
 // programs this file does: calls from several threads are serialized, and a pump thread enters
 // rings that the program does not enter. COIL_SHIM_PLAIN=1 disables the pump, SQPOLL and eventfds.
+// For a uring::ring the pump copies completions to programs that only peek.
 
 #include "rings.hpp"
 
@@ -38,7 +39,7 @@ long syscall(long n, ...) {
     }
     va_end(list);
     bool mine = false;
-    long result = ours(n, a, mine);
+    long result = inside ? 0 : ours(n, a, mine);
     if (!mine) {
         result = raw(n, a[0], a[1], a[2], a[3], a[4], a[5]);
     }
@@ -50,23 +51,24 @@ long syscall(long n, ...) {
 }
 
 void* mmap(void* at, std::size_t size, int prot, int flags, int fd, ::off_t offset) noexcept {
-    if (fd >= 0 && (flags & MAP_ANONYMOUS) == 0) {
+    if (!inside && fd >= 0 && (flags & MAP_ANONYMOUS) == 0) {
         if (const ring_pointer r = find(fd); r != nullptr) {
             void* found = nullptr;
-            if (offset == 0) {
+            if (offset == mmap_offset::sq_ring) {
                 found = r->memory.sq;
-            } else if (offset == 0x8000000) {
+            } else if (offset == mmap_offset::cq_ring) {
                 found = r->memory.cq;
-            } else if (offset == 0x10000000) {
+            } else if (offset == mmap_offset::sqes) {
                 found = r->memory.sqes;
-            }
-            if (found == nullptr) {
+            } else if (r->through == nullptr) {
                 errno = EINVAL;
                 return MAP_FAILED;
             }
-            const std::scoped_lock lock(all().guard);
-            all().mappings[found] = fd;
-            return found;
+            if (found != nullptr) {
+                const std::scoped_lock lock(all().guard);
+                all().mappings[found] = fd;
+                return found;
+            }
         }
     }
     const long result =
@@ -82,7 +84,7 @@ void* mmap64(void* at, std::size_t size, int prot, int flags, int fd, ::off_t of
 }
 
 int munmap(void* at, std::size_t size) noexcept {
-    {
+    if (!inside) {
         everything& a = all();
         const std::scoped_lock lock(a.guard);
         if (a.mappings.erase(at) != 0) {
@@ -95,7 +97,7 @@ int munmap(void* at, std::size_t size) noexcept {
 }
 
 int madvise(void* at, std::size_t size, int advice) noexcept {
-    {
+    if (!inside) {
         everything& a = all();
         const std::scoped_lock lock(a.guard);
         if (a.mappings.contains(at)) {

@@ -1,5 +1,7 @@
-// The servers of examples/, unmodified, in worlds with faults.
+// The sessions of the servers in examples/, unmodified, in worlds with faults. net::serve needs a
+// runtime, which a world does not have.
 
+#include "server.hpp"
 #include "sim/support.hpp"
 
 #include <coil/coil.hpp>
@@ -38,12 +40,17 @@ namespace {
 
 constexpr unsigned echo_contexts = 3;
 
+/// The counts of the echo server that runs.
+echo_example::session_counts* echo_counts = nullptr;
+
 /// One acceptor per context, all on one port; a failed one is replaced.
 task<> echo_service() {
     for (;;) {
         try {
             net::acceptor acceptor(net::inet_address(7), {.backlog = 16, .reuse_port = true});
-            co_await echo_example::serve_here(std::move(acceptor));
+            while (net::socket peer = co_await acceptor.accept()) {
+                co_spawn(echo_example::session(std::move(peer), *echo_counts));
+            }
         } catch (const std::system_error&) {
             // no descriptor, or the like
         }
@@ -107,6 +114,9 @@ struct echo_run {
 
 echo_run play_echo(std::uint64_t seed, const sim::fault_plan& faults, unsigned clients,
                    bool disasters, std::size_t most = 20'000) {
+    coil::runtime unused(1); // the counts refer to one, which a world cannot create
+    echo_example::session_counts counts(unused);
+    echo_counts = &counts;
     sim::world_options options;
     options.faults = faults;
     options.link.loss = 10;
@@ -185,7 +195,9 @@ TEST(SimExamples, ASeedIsTheSameRunInAnyOrder) {
 
 task<> generate() {
     net::acceptor acceptor{net::inet_address(19)};
-    co_await chargen_example::serve(std::move(acceptor));
+    while (net::socket peer = co_await acceptor.accept()) {
+        co_spawn(chargen_example::session(std::move(peer)));
+    }
 }
 
 task<std::string> read_some(net::inet_address server, std::size_t size) {

@@ -84,6 +84,39 @@ TEST(SimFile, ANameThatWasNotSynchronizedMayBeLost) {
     EXPECT_LT(lost, 90U);
 }
 
+task<int> set_attributes(const char* path) {
+    const int fd = co_await io::open(path, O_WRONLY | O_CLOEXEC);
+    const int set = co_await io::fsetxattr(fd, "user.one", "safe");
+    EXPECT_EQ(set, 0);
+    const int synced = co_await io::fsync(fd);
+    EXPECT_EQ(synced, 0);
+    co_await io::fsetxattr(fd, "user.two", "not");
+    co_return co_await io::close(fd);
+}
+
+task<int> length_of_attribute(const char* path, const char* name) {
+    char value[16];
+    co_return co_await io::getxattr(path, name, value);
+}
+
+TEST(SimFile, AttributesSurviveACrashAsTheFileDoes) {
+    unsigned lost = 0;
+    for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+        sim::world w{seed};
+        sim::host& h = w.host("h");
+        h.write_file("/a", "text");
+        EXPECT_EQ(run_in(w, h, set_attributes("/a")), 0);
+        h.crash();
+        h.restart();
+        ASSERT_EQ(run_in(w, h, length_of_attribute("/a", "user.one")), 4) << "SEED=" << seed;
+        const int other = run_in(w, h, length_of_attribute("/a", "user.two"));
+        ASSERT_TRUE(other == 3 || other == -ENODATA) << other;
+        lost += other < 0 ? 1 : 0;
+    }
+    EXPECT_GT(lost, 10U);
+    EXPECT_LT(lost, 90U);
+}
+
 task<> replace(std::string text) {
     co_await put("/new", std::move(text), true, false);
     const int renamed = co_await io::rename("/new", "/a");

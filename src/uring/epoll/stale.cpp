@@ -49,14 +49,18 @@ void epoll_backend::clear_stale(state& s) noexcept {
     s.stale = 0;
 }
 
-/// Revalidates the descriptors that have been marked for at least one tick. In a busy ring there
-/// are few: an event clears the mark.
+/// Revalidates the descriptors that have been marked for at least one tick, and all if the ring is
+/// idle. In a busy ring there are few: an event clears the mark.
 void epoll_backend::revalidate_stale(bool idle) noexcept {
     // Limits the number per call, so that many waiters cost little.
     constexpr unsigned busy_limit = 16;
     constexpr unsigned idle_limit = 1024;
-    for (unsigned left = idle ? idle_limit : busy_limit; stale_[0] != nullptr && left > 0; --left) {
-        state& s = *stale_[0];
+    for (unsigned left = idle ? idle_limit : busy_limit; left > 0; --left) {
+        state* const oldest = stale_[0] != nullptr || !idle ? stale_[0] : stale_[1];
+        if (oldest == nullptr) {
+            break;
+        }
+        state& s = *oldest;
         clear_stale(s);
         if (!s.has_waiters()) {
             continue;
