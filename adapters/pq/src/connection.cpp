@@ -32,6 +32,10 @@ task<statement> connection::prepare(std::string sql) {
 }
 
 task<> connection::begin_transaction(detail::open_transaction& open) {
+    {
+        const detail::session::call recovery(*session_);
+        co_await session_->ready();
+    }
     if (::PQtransactionStatus(get()) != PQTRANS_IDLE) {
         open.savepoint = session_->next_name();
     }

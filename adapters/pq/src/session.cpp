@@ -2,7 +2,6 @@
 #include <coil/compose/time_limit.hpp>
 #include <coil/core/this_task.hpp>
 #include <coil/exec/blocking_pool.hpp>
-#include <coil/interop/from_callback.hpp>
 #include <coil/io/file.hpp>
 #include <coil/pq/detail/session.hpp>
 
@@ -268,6 +267,9 @@ task<> session::recover() {
 }
 
 task<> session::cancel_and_discard() {
+    if (cancelling_) {
+        co_await cancelling_->wait();
+    }
     // The statements in a pipeline need an end.
     if (::PQpipelineStatus(get()) != PQ_PIPELINE_OFF && ::PQpipelineSync(get()) == 0) {
         throw lost();
@@ -292,17 +294,18 @@ task<> session::cancel_and_discard() {
 }
 
 /// Returns when the server has sent the signal to its process, which handles it before it reads the
-/// next statement. The call is not waited for if the frame is destroyed, as it may block for long.
+/// next statement. A destroyed frame does not wait, as PQcancel() may block for long; the next
+/// recovery does, because a late signal would cancel another statement.
 task<> session::cancel_statement() {
     std::shared_ptr<::PGcancel> handle(::PQgetCancel(get()), &::PQfreeCancel);
-    co_await from_callback<void>([&](completion<void> done) {
-        default_blocking_pool().execute([handle, done = std::move(done)]() mutable {
-            std::array<char, 256> why{};
-            // A server that does not accept the request does not end the statement either.
-            ::PQcancel(handle.get(), why.data(), static_cast<int>(why.size()));
-            done.set_value();
-        });
+    cancelling_ = std::make_shared<event>();
+    default_blocking_pool().execute([handle = std::move(handle), done = cancelling_] {
+        std::array<char, 256> why{};
+        // A server that does not accept the request does not end the statement either.
+        ::PQcancel(handle.get(), why.data(), static_cast<int>(why.size()));
+        done->set();
     });
+    co_await cancelling_->wait();
 }
 
 void session::check(const result& r, std::string_view sql) {

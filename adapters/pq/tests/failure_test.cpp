@@ -133,7 +133,11 @@ TEST_F(Failure, ADestroyedFrameLeavesTheConnectionUsable) {
                 s.spawn(calls_of_each_kind(c));
                 co_await sleep_for(i * 700us);
             } // destroys the child
+            if (i % 2 == 0) {
+                EXPECT_TRUE(co_await c.transaction(works)) << i;
+            }
             EXPECT_TRUE(co_await works(c)) << i;
+            EXPECT_TRUE(c.is_reusable()) << i;
         }
         {
             scope s; // in the middle of a cancellation

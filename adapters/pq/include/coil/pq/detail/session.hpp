@@ -4,6 +4,7 @@
 #include <coil/pq/error.hpp>
 #include <coil/pq/parameters.hpp>
 #include <coil/pq/result.hpp>
+#include <coil/sync/event.hpp>
 
 #include <chrono>
 #include <exception>
@@ -116,8 +117,9 @@ private:
     std::chrono::nanoseconds grace_;
     std::function<void(std::string_view)> on_notice_;
     std::unique_ptr<::PGconn, closer> conn_;
-    result received_;      // of the exchange
-    std::string_view sql_; // of the call, for messages
+    std::shared_ptr<event> cancelling_; // set when the last PQcancel() has returned
+    result received_;                   // of the exchange
+    std::string_view sql_;              // of the call, for messages
     unsigned names_ = 0;
     bool used_ = false;
     bool unfinished_ = false;
