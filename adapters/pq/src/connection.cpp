@@ -62,9 +62,7 @@ task<> connection::end_transaction(detail::open_transaction& open, bool failed) 
         }
     }
     if (!broken() && (outer || open.begun) && ::PQtransactionStatus(get()) != PQTRANS_IDLE) {
-        const std::string& name = open.savepoint;
-        const std::string sql =
-            outer ? "rollback" : "rollback to savepoint " + name + "; release savepoint " + name;
+        const std::string sql = detail::session::roll_back_to(open.savepoint);
         try {
             co_await shield(timeout(session_->run({sql, {}, {}}), session_->grace()));
         } catch (const std::exception&) {

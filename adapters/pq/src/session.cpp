@@ -99,7 +99,7 @@ task<> session::ready() {
     if ((co_await this_task::stop_token()).stop_requested()) {
         stop();
     }
-    if ((unfinished_ || rolls_back_) && !broken_) {
+    if ((unfinished_ || abandoned_) && !broken_) {
         co_await recover();
     }
     if (broken_) {
@@ -287,9 +287,13 @@ task<> session::cancel_and_discard() {
         }
     }
     co_await receive();
-    if (std::exchange(rolls_back_, false) && ::PQtransactionStatus(get()) != PQTRANS_IDLE) {
-        send({"rollback", {}, {}});
+    if (const auto savepoint = std::exchange(abandoned_, std::nullopt);
+        savepoint && ::PQtransactionStatus(get()) != PQTRANS_IDLE) {
+        send({roll_back_to(*savepoint), {}, {}});
         co_await receive();
+        if (savepoint->empty() && ::PQtransactionStatus(get()) != PQTRANS_IDLE) {
+            throw error("pq: " + server_ + ": a transaction could not be rolled back");
+        }
     }
 }
 
@@ -353,7 +357,7 @@ task<> session::probe() {
 }
 
 bool session::is_reusable() const noexcept {
-    if (broken_ || used_ || unfinished_ || rolls_back_ ||
+    if (broken_ || used_ || unfinished_ || abandoned_ ||
         ::PQtransactionStatus(get()) != PQTRANS_IDLE) {
         return false;
     }
