@@ -69,6 +69,7 @@ public:
     task<result> finish();
     /// A complete exchange.
     task<result> run(request statement);
+    task<result> run(std::string sql) { return run(request{std::move(sql), {}, {}}); }
     /// A round trip; leaves the exchange unfinished if it fails.
     task<> probe();
 
