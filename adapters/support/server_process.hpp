@@ -103,7 +103,7 @@ public:
 
     /// Ends the server at once, as a crash does.
     void kill() { end(SIGKILL); }
-    /// Starts it again after kill().
+    /// Starts it again after kill(). The server ends with the calling thread.
     void restart() {
         end(options_.stop_signal);
         start();
@@ -122,15 +122,19 @@ private:
             throw std::runtime_error("fork failed");
         }
         if (pid_ == 0) {
-            ::prctl(PR_SET_PDEATHSIG, SIGKILL);
             const int out = ::open(log_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-            if (::getppid() != parent || out < 0) {
+            if (out < 0) {
                 ::_exit(126);
             }
             ::dup2(out, STDOUT_FILENO);
             ::dup2(out, STDERR_FILENO);
             if ((options_.group != 0 && ::setgid(options_.group) != 0) ||
                 (options_.user != 0 && ::setuid(options_.user) != 0)) {
+                ::_exit(126);
+            }
+            // Another user's process would lose an earlier setting: see prctl(2).
+            ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+            if (::getppid() != parent) {
                 ::_exit(126);
             }
             ::execvp(args[0], args.data());

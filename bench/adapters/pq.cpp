@@ -52,6 +52,7 @@ void blocking_pipelines(const std::string& conninfo, long n) {
 
 task<> pipelines(std::string conninfo, long n) {
     pq::connection c = co_await pq::connection::connect(conninfo);
+    // NOLINTNEXTLINE(*-avoid-capturing-lambda-coroutines): pipeline() keeps the function
     co_await c.pipeline([&](pq::pipeline& p) -> task<> {
         for (long done = 0; done < n; done += depth) {
             for (long i = 0; i < depth; ++i) {

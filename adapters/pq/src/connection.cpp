@@ -32,11 +32,15 @@ task<statement> connection::prepare(std::string sql) {
 }
 
 task<> connection::begin_transaction(detail::open_transaction& open) {
+    {
+        const detail::session::call recovery(*session_);
+        co_await session_->ready();
+    }
     if (::PQtransactionStatus(get()) != PQTRANS_IDLE) {
         open.savepoint = session_->next_name();
     }
     const bool outer = open.savepoint.empty();
-    co_await session_->run({outer ? "begin" : "savepoint " + open.savepoint, {}, {}});
+    co_await session_->run(outer ? "begin" : "savepoint " + open.savepoint);
     open.begun = true;
 }
 
@@ -49,8 +53,7 @@ task<> connection::end_transaction(detail::open_transaction& open, bool failed) 
                                                 "statement in it has failed"));
     } else if (!failed) {
         try {
-            co_await session_->run(
-                {outer ? "commit" : "release savepoint " + open.savepoint, {}, {}});
+            co_await session_->run(outer ? "commit" : "release savepoint " + open.savepoint);
             open.ended = true;
             co_return;
         } catch (...) {
@@ -58,11 +61,9 @@ task<> connection::end_transaction(detail::open_transaction& open, bool failed) 
         }
     }
     if (!broken() && (outer || open.begun) && ::PQtransactionStatus(get()) != PQTRANS_IDLE) {
-        const std::string& name = open.savepoint;
-        const std::string sql =
-            outer ? "rollback" : "rollback to savepoint " + name + "; release savepoint " + name;
+        const std::string sql = detail::session::roll_back_to(open.savepoint);
         try {
-            co_await shield(timeout(session_->run({sql, {}, {}}), session_->grace()));
+            co_await shield(timeout(session_->run(sql), session_->grace()));
         } catch (const std::exception&) {
             session_->set_broken();
         }
@@ -151,7 +152,7 @@ task<> connection::listen(std::string channel) {
     if (!quoted) {
         throw error("pq: " + server() + ": not a channel's name: " + channel);
     }
-    co_await session_->run({"listen " + std::string(quoted.get()), {}, {}});
+    co_await session_->run("listen " + std::string(quoted.get()));
 }
 
 async_generator<notification> connection::notifications() {

@@ -2,7 +2,6 @@
 #include <coil/compose/time_limit.hpp>
 #include <coil/core/this_task.hpp>
 #include <coil/exec/blocking_pool.hpp>
-#include <coil/interop/from_callback.hpp>
 #include <coil/io/file.hpp>
 #include <coil/pq/detail/session.hpp>
 
@@ -100,7 +99,7 @@ task<> session::ready() {
     if ((co_await this_task::stop_token()).stop_requested()) {
         stop();
     }
-    if ((unfinished_ || rolls_back_) && !broken_) {
+    if ((unfinished_ || abandoned_) && !broken_) {
         co_await recover();
     }
     if (broken_) {
@@ -268,6 +267,9 @@ task<> session::recover() {
 }
 
 task<> session::cancel_and_discard() {
+    if (cancelling_) {
+        co_await cancelling_->wait();
+    }
     // The statements in a pipeline need an end.
     if (::PQpipelineStatus(get()) != PQ_PIPELINE_OFF && ::PQpipelineSync(get()) == 0) {
         throw lost();
@@ -285,24 +287,29 @@ task<> session::cancel_and_discard() {
         }
     }
     co_await receive();
-    if (std::exchange(rolls_back_, false) && ::PQtransactionStatus(get()) != PQTRANS_IDLE) {
-        send({"rollback", {}, {}});
+    if (const auto savepoint = std::exchange(abandoned_, std::nullopt);
+        savepoint && ::PQtransactionStatus(get()) != PQTRANS_IDLE) {
+        send({roll_back_to(*savepoint), {}, {}});
         co_await receive();
+        if (savepoint->empty() && ::PQtransactionStatus(get()) != PQTRANS_IDLE) {
+            throw error("pq: " + server_ + ": a transaction could not be rolled back");
+        }
     }
 }
 
 /// Returns when the server has sent the signal to its process, which handles it before it reads the
-/// next statement. The call is not waited for if the frame is destroyed, as it may block for long.
+/// next statement. A destroyed frame does not wait, as PQcancel() may block for long; the next
+/// recovery does, because a late signal would cancel another statement.
 task<> session::cancel_statement() {
     std::shared_ptr<::PGcancel> handle(::PQgetCancel(get()), &::PQfreeCancel);
-    co_await from_callback<void>([&](completion<void> done) {
-        default_blocking_pool().execute([handle, done = std::move(done)]() mutable {
-            std::array<char, 256> why{};
-            // A server that does not accept the request does not end the statement either.
-            ::PQcancel(handle.get(), why.data(), static_cast<int>(why.size()));
-            done.set_value();
-        });
+    cancelling_ = std::make_shared<event>();
+    default_blocking_pool().execute([handle = std::move(handle), done = cancelling_] {
+        std::array<char, 256> why{};
+        // A server that does not accept the request does not end the statement either.
+        ::PQcancel(handle.get(), why.data(), static_cast<int>(why.size()));
+        done->set();
     });
+    co_await cancelling_->wait();
 }
 
 void session::check(const result& r, std::string_view sql) {
@@ -350,7 +357,7 @@ task<> session::probe() {
 }
 
 bool session::is_reusable() const noexcept {
-    if (broken_ || used_ || unfinished_ || rolls_back_ ||
+    if (broken_ || used_ || unfinished_ || abandoned_ ||
         ::PQtransactionStatus(get()) != PQTRANS_IDLE) {
         return false;
     }

@@ -133,8 +133,27 @@ TEST_F(Failure, ADestroyedFrameLeavesTheConnectionUsable) {
                 s.spawn(calls_of_each_kind(c));
                 co_await sleep_for(i * 700us);
             } // destroys the child
+            if (i % 2 == 0) {
+                EXPECT_TRUE(co_await c.transaction(works)) << i;
+            }
             EXPECT_TRUE(co_await works(c)) << i;
+            EXPECT_TRUE(c.is_reusable()) << i;
         }
+        // An inner transaction that is destroyed leaves the outer one open.
+        co_await c.query("create temp table t (i int)");
+        co_await c.transaction([](connection& x) -> task<> {
+            co_await x.query("insert into t values (1)");
+            {
+                scope s;
+                s.spawn(x.transaction([](connection& y) -> task<> {
+                    co_await y.query("insert into t values (10)");
+                    co_await y.query("select pg_sleep(100)");
+                }));
+                co_await sleep_for(30ms);
+            }
+            co_await x.query("insert into t values (2)");
+        });
+        EXPECT_EQ((co_await c.query("select sum(i) from t")).value_as<int>(), 3);
         {
             scope s; // in the middle of a cancellation
             auto child = s.spawn(c.query("select pg_sleep(100)"));
@@ -291,8 +310,6 @@ TEST_F(Failure, AKilledServerIsReported) {
             waiting.push_back(coil::spawn(work(p.conninfo(), what)));
         }
         co_await sleep_for(200ms);
-        // The whole group of processes, as the kernel's memory killer or a power failure ends it.
-        co_await connection::connect(p.conninfo());
         co_await blocking([&] { p.process().kill(); });
         for (auto& w : waiting) {
             const auto e = co_await timeout(

@@ -105,8 +105,8 @@ public:
     /// Runs `f(p)`, which returns a task, in pipeline mode; returns its value. Results that it has
     /// not fetched are awaited, and the first error among them is thrown. If it throws, statements
     /// that are outstanding are cancelled.
-    template <std::invocable<pipeline&> F>
-    [[nodiscard]] std::invoke_result_t<F&, pipeline&> pipeline(F f) {
+    template <std::invocable<pq::pipeline&> F>
+    [[nodiscard]] std::invoke_result_t<F&, pq::pipeline&> pipeline(F f) {
         const detail::session::call exchange(*session_);
         co_await begin_pipeline();
         pq::pipeline p(*session_);

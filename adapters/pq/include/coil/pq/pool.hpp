@@ -25,7 +25,7 @@ struct pool_options {
     /// The limit for that round trip.
     std::chrono::nanoseconds check_limit = std::chrono::seconds(2);
     /// Prepares a new connection, for example by `set search_path`. May be empty.
-    std::function<task<>(connection&)> on_connect{};
+    std::function<task<>(pq::connection&)> on_connect{};
     connection_options connection{};
 };
 

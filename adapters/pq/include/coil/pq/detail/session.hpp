@@ -4,6 +4,7 @@
 #include <coil/pq/error.hpp>
 #include <coil/pq/parameters.hpp>
 #include <coil/pq/result.hpp>
+#include <coil/sync/event.hpp>
 
 #include <chrono>
 #include <exception>
@@ -68,6 +69,7 @@ public:
     task<result> finish();
     /// A complete exchange.
     task<result> run(request statement);
+    task<result> run(std::string sql) { return run(request{std::move(sql), {}, {}}); }
     /// A round trip; leaves the exchange unfinished if it fails.
     task<> probe();
 
@@ -95,7 +97,14 @@ public:
     [[nodiscard]] bool used() const noexcept { return used_; }
     [[nodiscard]] std::chrono::nanoseconds grace() const noexcept { return grace_; }
     void set_unfinished(bool unfinished) noexcept { unfinished_ = unfinished; }
-    void roll_back_later() noexcept { rolls_back_ = true; }
+    /// The outermost of several is the last to call this.
+    void roll_back_later(std::string savepoint) noexcept { abandoned_ = std::move(savepoint); }
+    /// The statements that roll back to a savepoint, or the whole transaction if it is empty.
+    [[nodiscard]] static std::string roll_back_to(const std::string& savepoint) {
+        return savepoint.empty()
+                   ? "rollback"
+                   : "rollback to savepoint " + savepoint + "; release savepoint " + savepoint;
+    }
     void set_broken() noexcept { broken_ = true; }
     /// A number that is unique for the connection.
     [[nodiscard]] std::string next_name() { return "coil_" + std::to_string(++names_); }
@@ -116,13 +125,15 @@ private:
     std::chrono::nanoseconds grace_;
     std::function<void(std::string_view)> on_notice_;
     std::unique_ptr<::PGconn, closer> conn_;
-    result received_;      // of the exchange
-    std::string_view sql_; // of the call, for messages
+    std::shared_ptr<event> cancelling_; // set when the last PQcancel() has returned
+    result received_;                   // of the exchange
+    std::string_view sql_;              // of the call, for messages
+    // The savepoint of a transaction whose frame was destroyed, which recover() rolls back.
+    std::optional<std::string> abandoned_;
     unsigned names_ = 0;
     bool used_ = false;
     bool unfinished_ = false;
     bool broken_ = false;
-    bool rolls_back_ = false; // recover() ends a transaction whose frame was destroyed
     bool tls_is_empty_ = false;
 };
 
@@ -134,7 +145,7 @@ public:
     open_transaction& operator=(const open_transaction&) = delete;
     ~open_transaction() {
         if (!ended) {
-            session_.roll_back_later();
+            session_.roll_back_later(std::move(savepoint));
         }
     }
 
