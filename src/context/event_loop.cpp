@@ -190,6 +190,9 @@ std::int64_t event_loop::next_deadline() noexcept {
 }
 
 void event_loop::deliver_inbox() noexcept {
+    if (signals_.lonely_waits.load(std::memory_order_relaxed) % 2 != 0) [[unlikely]] {
+        signals_.lonely_waits.fetch_add(1, std::memory_order_seq_cst);
+    }
     queue_node* node = inbox_.take_all();
     if (node == nullptr) {
         return;

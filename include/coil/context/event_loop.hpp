@@ -381,7 +381,6 @@ private:
     round_member round_;
     io_context& context_;
     const io_context_options& options_;
-    std::uint32_t lonely_waits_ = 0; // see reports_deadlock()
 
     alignas(64) ready_queue ready_;
     ready_probe probe_;
