@@ -125,6 +125,7 @@ public:
     bool withdraw(queue_node& node, std::coroutine_handle<> coroutine) noexcept {
         return ready_.remove(node, coroutine);
     }
+    [[nodiscard]] bool spend_immediate_await() noexcept { return ready_.spend_immediate_await(); }
     /// Whether this turn will, or may, enter the kernel for other operations: one more SQE then
     /// costs less than a system call.
     [[nodiscard]] bool submits_for_others() const noexcept {
