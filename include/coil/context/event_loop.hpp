@@ -137,6 +137,7 @@ public:
     /// Any thread. `node.deliver` is called on the owner thread. It may make coroutines ready but
     /// must not run user code.
     void post(queue_node& node) noexcept {
+        check_exists();
         if (inbox_.push(node)) {
             round_.become_active();
             wake();
