@@ -179,6 +179,8 @@ TEST_F(Deadlock, NotIfAnotherThreadMayWakeIt) {
     EXPECT_EQ(reports, 0U);
 }
 
+// mistake 15: tasks of several contexts of a runtime wait for each other
+// shows: `these tasks wait for ever`, with the tasks of all contexts
 TEST_F(Deadlock, TheContextsOfARuntime) {
     mutex a;
     mutex b;

@@ -42,6 +42,8 @@ void expect_printed(const std::string& printed, const std::string& sentence) {
 
 int a_descriptor() { return ::open("/dev/null", O_RDWR | O_CLOEXEC); }
 
+// mistake 20: two objects own one descriptor
+// shows: `descriptor 7 has two owners: net::socket takes it while fs::file owns it`
 TEST(DescriptorOwner, TwoOwnersOfOneNumber) {
     expect_printed(
         printed_by([] {
@@ -55,6 +57,8 @@ TEST(DescriptorOwner, TwoOwnersOfOneNumber) {
         "was closed by its number, this is another file with that number\\.\n");
 }
 
+// mistake 20: the descriptor of an object is closed by its number, which another file gets
+// shows: `descriptor 7 has two owners`
 TEST(DescriptorOwner, AClosedNumberThatANewFileGot) {
     expect_printed(printed_by([] {
                        pipe_end stale(a_descriptor());
@@ -67,6 +71,8 @@ TEST(DescriptorOwner, AClosedNumberThatANewFileGot) {
                    "pipe_end owns it\\. .*\n");
 }
 
+// mistake 20: the descriptor of an object is closed by its number
+// shows: `the destructor of net::socket closes descriptor 7, which was closed before by its number`
 TEST(DescriptorOwner, ClosedByItsNumber) {
     expect_printed(printed_by([] {
                        const net::socket s = net::socket::create_tcp();
@@ -77,6 +83,8 @@ TEST(DescriptorOwner, ClosedByItsNumber) {
                    "first\\.\n");
 }
 
+// mistake 20: `io::close(s.native_handle())`
+// shows: `io::close(7) closes a descriptor of net::socket`
 TEST(DescriptorOwner, IoCloseOfAnOwnedNumber) {
     expect_printed(printed_by([] {
                        run([]() -> task<> {
@@ -126,6 +134,8 @@ TEST(DescriptorOwner, NotIfOwnershipIsPassedOn) {
               "");
 }
 
+// mistake 19: `perror()` after an await
+// shows: `Unknown error 9999`
 TEST(Errno, IsPoisonedByAnAwait) {
     run([]() -> task<> {
         errno = 0;
@@ -144,6 +154,8 @@ TEST(Errno, IsPoisonedByAnAwait) {
 }
 
 #if COIL_CHECKS_BUFFERS
+// mistake 11: a buffer is freed before the await, with AddressSanitizer
+// shows: `a buffer of read, 64 bytes at ..., must not be accessed`, and where it was freed
 TEST(Buffer, FreedBeforeTheSubmission) {
     EXPECT_DEATH(run([]() -> task<> {
                      auto memory = std::make_unique<char[]>(64);
@@ -165,6 +177,8 @@ TEST(Buffer, LargerThanTheObject) {
                  "its byte 64:");
 }
 
+// mistake 11: a buffer is freed during the operation, with AddressSanitizer
+// shows: `a buffer of recv, 64 bytes at ..., was freed while the operation was in flight`
 TEST(Buffer, FreedWhileInFlight) {
     EXPECT_DEATH(
         run([]() -> task<> {
@@ -185,6 +199,8 @@ TEST(Buffer, FreedWhileInFlight) {
 #endif
 
 #if COIL_ASSERTIONS && !COIL_SANITIZED
+// mistake 14: a task is spawned on a context that was destroyed (debug builds)
+// shows: `an io_context is used after it was destroyed`
 TEST(DestroyedContext, IsSpawnedInto) {
     alignas(io_context) static unsigned char memory[sizeof(io_context)];
     EXPECT_DEATH(

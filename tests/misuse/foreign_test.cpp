@@ -129,8 +129,12 @@ std::string limited() {
 
 TEST(Foreign, ATokenInThePromiseIsFound) { EXPECT_EQ(limited<by_member>(), ""); }
 TEST(Foreign, ATokenByTheNameOfTheQueryIsFound) { EXPECT_EQ(limited<by_query_name>(), ""); }
+// mistake 26: its promise has a stop token, or an environment with one
+// shows: nothing: the stop request passes through
 TEST(Foreign, ATokenInTheEnvironmentIsFound) { EXPECT_EQ(limited<by_environment>(), ""); }
 
+// mistake 26: its promise has no stop token
+// shows: `awaits an operation, but its promise, ..., has no stop token`, and the member to write
 TEST(Foreign, WithoutATokenTheFirstAwaitSaysSo) {
     testing::internal::CaptureStderr();
     for (int i = 0; i < 2; ++i) {

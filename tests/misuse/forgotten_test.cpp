@@ -46,6 +46,8 @@ task<> sleeps() { co_await sleep_for(1h); }
 constexpr const char* unrun = "coil: a task was destroyed and has never run: forgotten::";
 constexpr const char* remedy = ".*\\. Did you forget to co_await or spawn it\\?\n";
 
+// mistake 1: a task that is stored, and destroyed without having run
+// shows: `a task was destroyed and has never run`, with its function
 TEST(ForgottenTask, IsReportedWithItsFunction) {
     expect_printed(printed_by([] { [[maybe_unused]] const task<> t = never_awaited(); }),
                    std::string(unrun) + "never_awaited\\(\\)" + remedy);
@@ -148,6 +150,8 @@ TEST(ForgottenTask, NotIfItsContextNeverRuns) {
 
 constexpr const char* unjoined = "coil: a scope was left without co_await join\\(\\) while ";
 
+// mistake 23: a scope ends while children run
+// shows: `a scope was left without co_await join()`, with their number and the newest
 TEST(UnjoinedScope, IsReportedWithTheNewestChild) {
     expect_printed(
         printed_by([] {
@@ -216,6 +220,8 @@ task<> is_stopped_in_a_scope() {
     co_await s.join();
 }
 
+// mistake 23: an exception, a stop or a shutdown ends a scope
+// shows: nothing: its children are destroyed with it
 TEST(UnjoinedScope, NotIfSomethingElseEndsIt) {
     EXPECT_EQ(printed_by([] {
                   EXPECT_THROW(run(leaves_by_exception()), std::runtime_error);
