@@ -1,7 +1,10 @@
 #include <coil/compose/detail/nursery.hpp>
+#include <coil/core/backtrace.hpp>
 
 #include <cstdint>
+#include <cstdio>
 #include <optional>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -180,6 +183,22 @@ void nursery::leave_joiner(std::exception_ptr error) noexcept {
     } else if (error) {
         report_aside(std::move(error));
     }
+}
+
+void nursery::report_destroyed_children() const noexcept try {
+    std::string first;
+    if (children_ != nullptr) {
+        first = ", the newest of them ";
+        if (!children_->name().empty()) {
+            first += '\'' + std::string(children_->name()) + "' in ";
+        }
+        append_to(first, find_symbol(resume_function(frame_of(children_->promise()))));
+    }
+    std::fprintf(stderr,
+                 "coil: a scope was left without co_await join() while %zu of its children had not "
+                 "ended%s. They are destroyed. Join it, or cancel() it first.\n",
+                 size(), first.c_str());
+} catch (...) { // no memory for the message
 }
 
 nursery::joiner::~joiner() {

@@ -1,16 +1,23 @@
 #include <coil/compose/scope.hpp>
+#include <coil/core/detail/debug_reports.hpp>
 
 #include <system_error>
 #include <utility>
 
 namespace coil {
 
-scope::~scope() {
+void scope::end() noexcept {
     outside_.reset();
     leave_joiner(std::exchange(error_, nullptr));
     destroy_children();
     if (error_) { // an exception of a child that a destructor added
         detail::report_aside(std::move(error_));
+    }
+}
+
+void scope::report_unjoined() const noexcept {
+    if (!nursery::stop_token().stop_requested() && !detail::is_cleaning_up()) {
+        report_destroyed_children();
     }
 }
 

@@ -4,6 +4,7 @@
 
 #include <coil/context/event_loop.hpp>
 #include <coil/context/sim_driver.hpp>
+#include <coil/core/detail/debug_reports.hpp>
 #include <coil/core/frame_allocator.hpp>
 #include <coil/core/transfer.hpp>
 
@@ -163,6 +164,7 @@ std::int64_t event_loop::next_deadline() noexcept {
         if (!ready_.has_next()) {
             return false;
         }
+        poison_errno();
         resume(ready_.pop());
     }
     return true;
@@ -183,6 +185,7 @@ std::int64_t event_loop::next_deadline() noexcept {
         return left;
     }
     for (std::size_t ahead = probe_.ahead(); ahead > 0 && ready_.has_next(); --ahead, --left) {
+        poison_errno();
         resume(ready_.pop());
     }
     probe_.resumed(now_ns());
@@ -190,6 +193,9 @@ std::int64_t event_loop::next_deadline() noexcept {
 }
 
 void event_loop::deliver_inbox() noexcept {
+    if (signals_.lonely_waits.load(std::memory_order_relaxed) % 2 != 0) [[unlikely]] {
+        signals_.lonely_waits.fetch_add(1, std::memory_order_seq_cst);
+    }
     queue_node* node = inbox_.take_all();
     if (node == nullptr) {
         return;

@@ -133,12 +133,15 @@ bool multishot_awaiter::begin_waiting(event_loop& loop, std::coroutine_handle<> 
     if (source_->awaiter_ != nullptr) {
         end_with_misuse("a multishot stream is awaited by two coroutines at once.");
     }
-    if (token.stop_requested()) {
-        refused_ = true;
-        return false;
-    }
-    if (!source_->results_.empty() || source_->error_ != 0) {
-        return false;
+    refused_ = token.stop_requested();
+    if (refused_ || !source_->results_.empty() || source_->error_ != 0) {
+        if (loop.spend_immediate_await()) {
+            return false;
+        }
+        begin(loop, waiter, wait_kind::stream);
+        source_->awaiter_ = this;
+        finish();
+        return true;
     }
     begin(loop, waiter, wait_kind::stream);
     source_->awaiter_ = this;

@@ -42,6 +42,7 @@ promise_base* next_below(promise_base& one) noexcept {
 } // namespace
 
 void destroy_frames_below(promise_base& top) noexcept {
+    const destroying_frames noted;
     for (promise_base* one = &top;;) {
         if (promise_base* const below = next_below(*one)) {
             below->parent = one;
@@ -57,6 +58,7 @@ void destroy_frames_below(promise_base& top) noexcept {
 }
 
 void destroy_task_slowly(std::coroutine_handle<> coroutine, promise_base& promise) noexcept {
+    const destroying_frames noted;
     if (promise.has_below()) {
         destroy_frames_below(promise);
     }

@@ -110,7 +110,10 @@ void async_state_base::abandoned(promise_base& root) noexcept {
 }
 
 void async_state_base::fail(std::exception_ptr error) noexcept {
-    coroutine_.destroy();
+    {
+        const destroying_frames here;
+        coroutine_.destroy();
+    }
     set_error(std::move(error));
     complete(nullptr);
 }

@@ -1,3 +1,4 @@
+#include <coil/context/detail/yield_awaiter.hpp>
 #include <coil/context/join_handle.hpp>
 #include <coil/core/transfer.hpp>
 #include <coil/exec/run_loop.hpp>
@@ -109,7 +110,26 @@ private:
     handle coroutine_;
 };
 
-class run_loop::running : detail::executor_scope {
+/// A coroutine of the loop that awaits coil::yield().
+class run_loop::yielded final : public detail::queued_turn, public detail::frame_allocated {
+public:
+    explicit yielded(run_loop& loop) noexcept : wait_(loop) {}
+
+    void begin(std::coroutine_handle<> waiter, detail::promise_base* root) noexcept {
+        wait_.begin(waiter, root);
+    }
+    void end(bool has_resumed) noexcept override {
+        if (has_resumed) {
+            wait_.await_resume();
+        }
+        delete this;
+    }
+
+private:
+    detail::run_loop_yield wait_;
+};
+
+class run_loop::running final : detail::executor_scope, detail::turn_taking {
 public:
     explicit running(run_loop& loop) : executor_scope(detail::executor_ref::to(loop)), loop_(loop) {
         const std::scoped_lock lock(loop_.mutex_);
@@ -126,6 +146,16 @@ public:
     running& operator=(const running&) = delete;
 
 private:
+    detail::queued_turn* queue(std::coroutine_handle<> waiter,
+                               detail::promise_base* root) override {
+        if (waiter == detail::resumed_each_round) {
+            return nullptr;
+        }
+        auto* const turn = new yielded(loop_);
+        turn->begin(waiter, root);
+        return turn;
+    }
+
     run_loop& loop_;
 };
 

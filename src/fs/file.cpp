@@ -84,14 +84,15 @@ task<io_result> write_all_of(int fd, const_buffer buf, ::off_t offset) {
 
 file& file::operator=(file&& other) noexcept {
     if (this != &other) {
-        const file closing(std::exchange(fd_, std::exchange(other.fd_, nothing)));
+        const file closing(std::move(*this));
+        fd_ = std::exchange(other.fd_, nothing);
     }
     return *this;
 }
 
 file::~file() {
     if (fd_ >= 0) {
-        detail::sys::close(fd_);
+        coil::detail::close_owned_descriptor(fd_, "fs::file");
     }
 }
 

@@ -5,7 +5,7 @@ namespace coil::io {
 
 owned_descriptor::~owned_descriptor() {
     if (fd_ >= 0) {
-        coil::detail::close_descriptor(fd_);
+        coil::detail::close_owned_descriptor(fd_, "io::owned_descriptor");
     }
 }
 

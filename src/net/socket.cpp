@@ -37,14 +37,15 @@ endpoint address_of(int fd, bool peer, const char* what) {
 
 socket& socket::operator=(socket&& other) noexcept {
     if (this != &other) {
-        const socket closing(std::exchange(fd_, std::exchange(other.fd_, detail::nothing)));
+        const socket closing(std::move(*this));
+        fd_ = std::exchange(other.fd_, detail::nothing);
     }
     return *this;
 }
 
 socket::~socket() {
     if (fd_ >= 0) {
-        coil::detail::close_descriptor(fd_);
+        coil::detail::close_owned_descriptor(fd_, "net::socket");
     }
 }
 

@@ -10,14 +10,15 @@ namespace coil {
 
 pipe_end& pipe_end::operator=(pipe_end&& other) noexcept {
     if (this != &other) {
-        const pipe_end closing(std::exchange(fd_, std::exchange(other.fd_, nothing)));
+        const pipe_end closing(std::move(*this));
+        fd_ = std::exchange(other.fd_, nothing);
     }
     return *this;
 }
 
 pipe_end::~pipe_end() {
     if (fd_ >= 0) {
-        detail::close_descriptor(fd_);
+        detail::close_owned_descriptor(fd_, "pipe_end");
     }
 }
 

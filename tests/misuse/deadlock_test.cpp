@@ -2,6 +2,7 @@
 
 #include "support/run.hpp"
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
@@ -27,6 +28,12 @@ task<> receives(channel<int>& c) { co_await c.recv(); }
 task<> locks_both(mutex& a, mutex& b) {
     co_await a.lock();
     co_await sleep_for(1ms);
+    co_await b.lock();
+}
+
+task<> locks_second_after_both_locked(mutex& a, mutex& b, latch& first_locks) {
+    co_await a.lock();
+    co_await first_locks.arrive_and_wait();
     co_await b.lock();
 }
 
@@ -170,6 +177,75 @@ TEST_F(Deadlock, NotIfAnotherThreadMayWakeIt) {
     ctx.run();
     sender.join();
     EXPECT_EQ(reports, 0U);
+}
+
+// mistake 15: tasks of several contexts of a runtime wait for each other
+// shows: `these tasks wait for ever`, with the tasks of all contexts
+TEST_F(Deadlock, TheContextsOfARuntime) {
+    mutex a;
+    mutex b;
+    channel<int> c(1);
+    std::string text;
+    runtime* running = nullptr;
+    runtime_options options;
+    options.contexts = 3; // the third has no tasks
+    options.context.on_deadlock = [&](const std::string& report) {
+        text += report;
+        running->stop();
+    };
+    runtime rt(options);
+    running = &rt;
+    latch first_locks(2);
+    rt.context(0).co_spawn(locks_second_after_both_locked(a, b, first_locks), "first");
+    rt.context(1).co_spawn(locks_second_after_both_locked(b, a, first_locks), "second");
+    rt.context(1).co_spawn(receives(c), "third");
+    rt.run();
+    EXPECT_EQ(text.find("coil: these tasks wait for ever: no operation is in flight"), 0U) << text;
+    EXPECT_EQ(text.find("wait for ever"), text.rfind("wait for ever")) << "once: " << text;
+    EXPECT_TRUE(std::regex_search(text, std::regex("'first'.*mutex at"))) << text;
+    EXPECT_TRUE(std::regex_search(text, std::regex("'second'.*mutex at"))) << text;
+    EXPECT_TRUE(std::regex_search(text, std::regex("'third'[\\s\\S]*channel::recv"))) << text;
+}
+
+TEST_F(Deadlock, NotIfTheContextsOfARuntimeWakeEachOther) {
+    std::atomic<int> reports = 0;
+    runtime_options options;
+    options.contexts = 3;
+    options.context.on_deadlock = [&](const std::string&) { ++reports; };
+    runtime rt(options);
+    channel<int> there(0);
+    channel<int> back(0);
+    rt.context(0).co_spawn([](channel<int>& to, channel<int>& from) -> task<> {
+        for (int i = 0; i < 2000; ++i) {
+            co_await to.send(i);
+            EXPECT_EQ(co_await from.recv(), i);
+        }
+        to.close();
+    }(there, back));
+    rt.context(1).co_spawn([](channel<int>& from, channel<int>& to) -> task<> {
+        while (const auto i = co_await from.recv()) {
+            co_await to.send(*i);
+        }
+    }(there, back));
+    rt.run();
+    EXPECT_EQ(reports, 0);
+}
+
+TEST_F(Deadlock, NotIfAnotherThreadMayWakeARuntime) {
+    std::atomic<int> reports = 0;
+    runtime_options options;
+    options.contexts = 2;
+    options.context.on_deadlock = [&](const std::string&) { ++reports; };
+    runtime rt(options);
+    channel<int> c(1);
+    rt.co_spawn(receives(c));
+    std::thread sender([&] {
+        std::this_thread::sleep_for(20ms);
+        static_cast<void>(c.try_send(1));
+    });
+    rt.run();
+    sender.join();
+    EXPECT_EQ(reports, 0);
 }
 
 TEST_F(Deadlock, NotDuringAnOperationOrASleep) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/assert.hpp>
 #include <coil/compose/child.hpp>
 #include <coil/compose/child_handle.hpp>
 #include <coil/compose/children.hpp>
@@ -43,10 +44,10 @@ namespace coil {
 /// spawned. Once stopped, it stays stopped.
 ///
 /// Destroying a scope without joining it, as an exception or a shutdown does, destroys the children
-/// that have not ended: their I/O is cancelled and waited for, and their locals are destroyed. A
-/// join_handle's task is not destroyed; it is asked to stop and ends by itself. A coroutine that is
-/// waiting in join() then resumes with std::errc::operation_canceled. A child must not destroy its
-/// own scope.
+/// that have not ended, which debug builds report on stderr if nothing else explains it: their I/O
+/// is cancelled and waited for, and their locals are destroyed. A join_handle's task is not
+/// destroyed; it is asked to stop and ends by itself. A coroutine that is waiting in join() then
+/// resumes with std::errc::operation_canceled. A child must not destroy its own scope.
 ///
 /// Threading: a scope belongs to the context of its first spawn(), on which all its children run.
 /// spawn(), join() and the destructor must be called there; cancel() and stop_token() from any
@@ -70,7 +71,14 @@ public:
     }
     scope(const scope&) = delete;
     scope& operator=(const scope&) = delete;
-    ~scope();
+    ~scope() {
+#if COIL_ASSERTIONS
+        if (size() > 0) {
+            report_unjoined();
+        }
+#endif
+        end();
+    }
 
     /// Starts a child: a task, or any other awaitable, whose value is then discarded. It first runs
     /// in a later iteration of the loop. Throws std::system_error with
@@ -124,6 +132,10 @@ private:
         return handle;
     }
     void check_not_failed() const;
+    void end() noexcept;
+    /// Says that children are destroyed, unless that is intended: after a cancel(), by an
+    /// exception, by a shutdown, or with the coroutine.
+    [[gnu::cold]] void report_unjoined() const noexcept;
     void failed(const detail::child_state_base& child, std::exception_ptr error) noexcept override;
 
     std::exception_ptr error_;

@@ -125,6 +125,7 @@ public:
     bool withdraw(queue_node& node, std::coroutine_handle<> coroutine) noexcept {
         return ready_.remove(node, coroutine);
     }
+    [[nodiscard]] bool spend_immediate_await() noexcept { return ready_.spend_immediate_await(); }
     /// Whether this turn will, or may, enter the kernel for other operations: one more SQE then
     /// costs less than a system call.
     [[nodiscard]] bool submits_for_others() const noexcept {
@@ -136,6 +137,7 @@ public:
     /// Any thread. `node.deliver` is called on the owner thread. It may make coroutines ready but
     /// must not run user code.
     void post(queue_node& node) noexcept {
+        check_exists();
         if (inbox_.push(node)) {
             round_.become_active();
             wake();
@@ -381,7 +383,6 @@ private:
     round_member round_;
     io_context& context_;
     const io_context_options& options_;
-    std::uint32_t lonely_waits_ = 0; // see reports_deadlock()
 
     alignas(64) ready_queue ready_;
     ready_probe probe_;

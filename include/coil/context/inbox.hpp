@@ -55,6 +55,12 @@ public:
         return head_.load(std::memory_order_seq_cst) == parked();
     }
 
+    /// Any thread.
+    [[nodiscard]] bool holds_nothing() noexcept {
+        Node* const head = head_.load(std::memory_order_seq_cst);
+        return head == nullptr || head == parked();
+    }
+
     /// Owner only, while awake.
     [[nodiscard]] bool empty() const noexcept {
         return head_.load(std::memory_order_relaxed) == nullptr;

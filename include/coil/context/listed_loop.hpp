@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/assert.hpp>
 #include <coil/core/list_node.hpp>
 #include <coil/core/queue.hpp>
 
@@ -28,6 +29,16 @@ public:
         return use_.load(std::memory_order_relaxed) == use::running;
     }
 
+    /// With assertions: ends the program with a message if the loop has been destroyed, as far as
+    /// the memory that it was in shows.
+    void check_exists() const noexcept {
+#if COIL_ASSERTIONS
+        if (tag_ != exists) [[unlikely]] {
+            end_with_destroyed_context();
+        }
+#endif
+    }
+
     /// May be called from any thread: posts the node if a loop with this address and number exists
     /// and runs.
     [[nodiscard]] static bool post_if_running(event_loop* loop, std::uint64_t number,
@@ -35,7 +46,10 @@ public:
 
 protected:
     listed_loop(); // NOLINT(*-member-init): number_ is given under a lock
-    ~listed_loop() { leave_list(); }
+    ~listed_loop() {
+        leave_list();
+        mark_destroyed();
+    }
 
     /// Removes the loop from the list of all loops; a current service may continue.
     void leave_list() noexcept;
@@ -59,7 +73,12 @@ private:
     enum class use : unsigned char { free, running, serviced };
 
     [[nodiscard]] bool begin(use what) noexcept;
+    void mark_destroyed() noexcept;
+    [[noreturn, gnu::cold]] static void end_with_destroyed_context() noexcept;
 
+    static constexpr std::uint64_t exists = 0x636f696c'6c6f6f70;
+
+    std::uint64_t tag_ = exists;
     std::uint64_t number_;
     std::atomic<use> use_{use::free};
 };

@@ -80,6 +80,10 @@ struct loop_signals {
     work_guard guard;
     /// A service has delivered messages that are for the next run.
     std::atomic<bool> delivered_idle{false};
+    /// Counts the beginnings and ends of waits that only a message can end, so it is odd during
+    /// such a wait. The loop ends the wait here before it empties its inbox; others read this after
+    /// the inbox.
+    std::atomic<std::uint32_t> lonely_waits{0};
 };
 
 } // namespace coil::detail

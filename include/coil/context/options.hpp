@@ -64,7 +64,8 @@ struct io_context_options {
     /// flight, no timer is armed, and the process has no other thread that could wake them. The
     /// text lists the tasks and what they wait for. The function may stop the context, or make a
     /// task ready; an exception that it throws leaves run() after a shutdown. By default, prints
-    /// the text on stderr.
+    /// the text on stderr. For a runtime, one of its contexts calls it, if all of them wait for
+    /// each other.
     std::function<void(const std::string&)> on_deadlock = {};
 };
 

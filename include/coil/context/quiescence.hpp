@@ -83,6 +83,11 @@ public:
         return unfinished_ == 0;
     }
 
+    /// Returns true once: for the context that reports that all of them wait for ever.
+    [[nodiscard]] bool claim_deadlock_report() noexcept {
+        return !deadlock_reported_.exchange(true, std::memory_order_relaxed);
+    }
+
     [[nodiscard]] bool is_over() const noexcept { return over_.load(std::memory_order_acquire); }
 
 private:
@@ -90,6 +95,7 @@ private:
     unsigned present_ = 0;
     unsigned unfinished_ = 0;
     std::atomic<bool> over_{true};
+    std::atomic<bool> deadlock_reported_{false};
     const std::function<void()> wake_all_;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/context/detail/yield_awaiter.hpp>
 #include <coil/context/io_context.hpp>
 
 #include <coroutine>
@@ -87,31 +88,7 @@ template <detail::task_function F>
 void co_spawn(F) COIL_DELETE(
     "co_spawn takes a task<>, which has no result: spawn(f) returns a handle to the result");
 
-namespace detail {
-
-class [[nodiscard("did you forget to co_await?")]] yield_awaiter : queue_node {
-public:
-    yield_awaiter() noexcept { coroutine = nullptr; }
-    yield_awaiter(yield_awaiter&&) noexcept { coroutine = nullptr; } // only before it is awaited
-    yield_awaiter& operator=(const yield_awaiter&) = delete;
-    ~yield_awaiter() {
-        if (coroutine != nullptr && current_loop != nullptr) [[unlikely]] {
-            current_loop->withdraw(*this, coroutine); // destroyed while queued
-        }
-    }
-
-    [[nodiscard]] bool await_ready() const noexcept { return false; }
-    void await_suspend(std::coroutine_handle<> waiter) noexcept {
-        event_loop& loop = required_loop();
-        coroutine = waiter;
-        loop.make_ready(*this, waiter);
-    }
-    void await_resume() noexcept { coroutine = nullptr; }
-};
-
-} // namespace detail
-
-/// Lets all other ready coroutines of this context run first.
+/// Lets all other ready coroutines of this context, or of this run_loop, run first.
 inline detail::yield_awaiter yield() noexcept { return {}; }
 
 } // namespace coil

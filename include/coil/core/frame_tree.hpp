@@ -1,5 +1,7 @@
 #pragma once
 
+#include <coil/base/assert.hpp>
+#include <coil/core/detail/debug_reports.hpp>
 #include <coil/core/promise.hpp>
 
 #include <coroutine>
@@ -27,6 +29,7 @@ void destroy_task_slowly(std::coroutine_handle<> coroutine, promise_base& promis
 /// Destroys a coroutine, suspended at any point, and everything that it awaits.
 template <class Promise>
 void destroy_tree(std::coroutine_handle<Promise> coroutine) noexcept {
+    const destroying_frames here;
     if (coroutine.promise().has_below()) {
         destroy_frames_below(coroutine.promise());
     }
@@ -36,6 +39,9 @@ void destroy_tree(std::coroutine_handle<Promise> coroutine) noexcept {
 /// Destroys the coroutine of a task<T>, which in most cases has ended.
 template <class Promise>
 void destroy_task(std::coroutine_handle<Promise> coroutine) noexcept {
+#if COIL_ASSERTIONS
+    const destroying_frames here;
+#endif
     const auto stack = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
     if (coroutine.promise().has_below() || stack < destroying_floor) [[unlikely]] {
         destroy_task_slowly(coroutine, coroutine.promise());

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <coil/base/assert.hpp>
 #include <coil/core/config.hpp>
 #include <coil/core/frame_allocator.hpp>
 #include <coil/core/transfer.hpp>
 
+#include <atomic>
 #include <concepts>
 #include <coroutine>
 #include <cstddef>
@@ -29,6 +31,8 @@ template <class Range>
 elements_of(Range&&) -> elements_of<Range&&>;
 
 namespace detail {
+
+[[noreturn]] void end_with_misuse(const char* sentence) noexcept; // NOLINT(*-redundant-*)
 
 [[noreturn]] void end_with_misuse(const char* sentence) noexcept; // NOLINT(*-redundant-*)
 
@@ -143,10 +147,31 @@ public:
     std::suspend_never await_transform(A&&) const noexcept
         COIL_DELETE("a generator only computes and cannot co_await: make it an async_generator");
 
-    void advance() { resume(innermost_ ? innermost_ : std::coroutine_handle<>(own())); }
+    void advance() {
+#if COIL_ASSERTIONS
+        const advancing here(*this);
+#endif
+        resume(innermost_ ? innermost_ : std::coroutine_handle<>(own()));
+    }
     [[nodiscard]] pointer value() const noexcept { return value_; }
 
 private:
+    class advancing {
+    public:
+        explicit advancing(generator_promise& of) noexcept : of_(of) {
+            if (of_.is_advancing_.exchange(true, std::memory_order_relaxed)) {
+                end_with_misuse("a generator is advanced while it computes an element: by its own "
+                                "body, or by two threads at once.");
+            }
+        }
+        advancing(const advancing&) = delete;
+        advancing& operator=(const advancing&) = delete;
+        ~advancing() { of_.is_advancing_.store(false, std::memory_order_relaxed); }
+
+    private:
+        generator_promise& of_;
+    };
+
     [[nodiscard]] handle own() noexcept { return handle::from_promise(*this); }
 
     generator_promise* root_ = this;
@@ -154,6 +179,7 @@ private:
     std::coroutine_handle<> innermost_; // used in the outermost; null: the outermost itself
     std::coroutine_handle<> parent_;    // null in the outermost
     std::exception_ptr error_;
+    std::atomic<bool> is_advancing_{false}; // of the outermost
 };
 
 } // namespace detail

@@ -55,8 +55,24 @@ public:
         return !nothing_behind() && refill();
     }
 
-    /// Removes the oldest. Precondition: has_next() returned true.
-    std::coroutine_handle<> pop() noexcept { return ring_[head_++ % capacity]; }
+    /// Removes the oldest, which the caller resumes. Precondition: has_next() returned true.
+    std::coroutine_handle<> pop() noexcept {
+        immediate_awaits_left_ = immediate_awaits;
+        return ring_[head_++ % capacity];
+    }
+
+    /// The awaits with nothing to wait for that one resumption may complete. After these, such an
+    /// await suspends as well, behind the other coroutines: a loop of awaits of which none waits
+    /// then cannot starve them (guarantee G7).
+    static constexpr std::uint32_t immediate_awaits = 128;
+    /// Called by an await that has nothing to wait for. Returns whether it may complete at once.
+    [[nodiscard]] bool spend_immediate_await() noexcept {
+        if (immediate_awaits_left_ == 0) [[unlikely]] {
+            return false;
+        }
+        --immediate_awaits_left_;
+        return true;
+    }
 
     /// Removes a coroutine that was pushed with this node; returns false if it is not in the queue.
     /// For frames that are destroyed while they wait.
@@ -134,8 +150,9 @@ private:
     std::uint32_t tail_ = 0;
     // at this position push() takes the slow path; never beyond head_ + capacity
     std::uint32_t end_ = capacity;
-    indexed_overflow indexed_; // younger than everything in the ring
-    fifo overflow_;            // younger than everything in indexed_
+    std::uint32_t immediate_awaits_left_ = immediate_awaits; // of the current resumption
+    indexed_overflow indexed_;                               // younger than everything in the ring
+    fifo overflow_;                                          // younger than everything in indexed_
     std::size_t in_overflow_ = 0;
     std::array<std::coroutine_handle<>, capacity> ring_;
 };

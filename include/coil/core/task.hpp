@@ -1,5 +1,7 @@
 #pragma once
 
+#include <coil/base/assert.hpp>
+#include <coil/core/detail/debug_reports.hpp>
 #include <coil/core/detail/task_promise.hpp>
 #include <coil/core/frame_tree.hpp>
 #include <coil/core/promise.hpp>
@@ -19,8 +21,8 @@ namespace coil {
 ///
 /// T may be void, a reference, move-only, or not default-constructible. An exception that leaves
 /// the body is rethrown by the co_await. The task owns its frame; a task that is never awaited is
-/// destroyed without having run. A top-level task is not awaited but passed to
-/// io_context::co_spawn, spawn or coil::run.
+/// destroyed without having run, which debug builds report on stderr. A top-level task is not
+/// awaited but passed to io_context::co_spawn, spawn or coil::run.
 ///
 /// Threading: a task runs on the context that awaits or spawned it. The task object is not
 /// thread-safe.
@@ -142,6 +144,11 @@ private:
     }
     void destroy() noexcept {
         if (coroutine_) {
+#if COIL_ASSERTIONS
+            if (typed().promise().is_fresh()) [[unlikely]] {
+                detail::report_unrun_task(coroutine_.address());
+            }
+#endif
             detail::destroy_task(typed());
         }
     }

@@ -25,7 +25,7 @@ class run_loop_yield;
 ///
 ///     run_loop loop;
 ///     loop.push(counter("a", 3));      // a std::coroutine_handle<>: each suspension ends a turn
-///     loop.spawn(talks(loop));         // a task: co_await loop.yield() ends a turn
+///     loop.spawn(talks(loop));         // a task: co_await loop.yield(), or yield(), ends a turn
 ///     loop.run();                      // until all have ended
 ///
 /// Ready coroutines are in one FIFO queue. A *round* gives each of them one turn; coroutines that
@@ -36,11 +36,11 @@ class run_loop_yield;
 /// There are two kinds of coroutines:
 /// - push(handle): a coroutine of any type. It is resumed in each round until it is done,
 ///   regardless of why it suspended. It may therefore co_await only awaitables that merely suspend
-///   (std::suspend_always, loop.yield()) or are ready, and must not await another coroutine or any
+///   (std::suspend_always, yield()) or are ready, and must not await another coroutine or any
 ///   awaitable that resumes it; blocking() and asyncify() terminate the program with a message.
 /// - spawn(task): a task. It is resumed, on this loop, only when its await has completed. It may
 ///   use those of coil's awaits that need no context: other tasks, blocking(), asyncify(),
-///   loop.yield(), on(), async_tasks. It cannot move to another executor: resume_on() and
+///   yield(), on(), async_tasks. It cannot move to another executor: resume_on() and
 ///   schedule() throw std::logic_error.
 ///
 /// Unlike std::execution::run_loop, push() takes coroutines, and run() can return without finish(),
@@ -121,6 +121,7 @@ private:
     class pushed;
     struct frame_table;
     class spawned; // NOLINT(cppcoreguidelines-virtual-class-destructor): it is final
+    class yielded; // NOLINT(cppcoreguidelines-virtual-class-destructor): it is final
     class running;
     /// Submits work on behalf of the calling thread (see note_submitter()).
     struct entrance {
@@ -169,11 +170,14 @@ public:
     template <class P>
     void await_suspend(std::coroutine_handle<P> waiter) noexcept {
         if (waiter != resumed_each_round) {
-            waiter_ = waiter;
-            root_ = movable_above(nearest_root(waiter));
-            set_owned(root_ == nullptr);
-            loop_.submit(*this);
+            begin(waiter, nearest_root(waiter));
         }
+    }
+    void begin(std::coroutine_handle<> waiter, promise_base* root) noexcept {
+        waiter_ = waiter;
+        root_ = movable_above(root);
+        set_owned(root_ == nullptr);
+        loop_.submit(*this);
     }
     void await_resume() noexcept {
         waiter_ = nullptr;

@@ -39,7 +39,8 @@ public:
     /// Without a descriptor; operations give -EBADF.
     file() noexcept = default;
     /// Takes ownership of a descriptor.
-    explicit file(int fd) noexcept : fd_(fd < 0 ? nothing : fd) {}
+    explicit file(int fd) noexcept
+        : fd_(fd < 0 ? nothing : coil::detail::owned_by(fd, "fs::file")) {}
     file(file&& other) noexcept : fd_(std::exchange(other.fd_, nothing)) {}
     file& operator=(file&& other) noexcept;
     /// close(2), immediately. co_await close() first if closing may block (on a network file
@@ -66,7 +67,9 @@ public:
     /// The descriptor, or −1.
     [[nodiscard]] int native_handle() const noexcept { return fd_; }
     /// Releases ownership of the descriptor.
-    [[nodiscard]] int release() noexcept { return std::exchange(fd_, nothing); }
+    [[nodiscard]] int release() noexcept {
+        return coil::detail::given_up(std::exchange(fd_, nothing));
+    }
 
     /// read(2): bytes read, 0 at the end of the file.
     operation read(mutable_buffer buf COIL_LIFETIMEBOUND) noexcept { return io::read(fd_, buf); }

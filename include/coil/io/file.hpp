@@ -147,6 +147,11 @@ inline descriptor_operation openat2(int dirfd, path_argument path COIL_LIFETIMEB
 /// close(2): 0. The descriptor is closed even if the result is an error other than -ECANCELED or
 /// -EBADF. The slot of a direct descriptor is free afterwards.
 inline operation close(descriptor fd) noexcept {
+#if COIL_ASSERTIONS
+    if (!fd.is_direct()) {
+        detail::note_closed_by_number(fd.number());
+    }
+#endif
     return detail::make_operation(
         fd.is_direct() ? detail::request_in_table_of(
                              fd, uring::prep::close_direct(static_cast<unsigned>(fd.number())))

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <coil/context/detail/descriptor_owners.hpp>
+
 #include <utility>
 
 namespace coil::io {
@@ -11,11 +13,13 @@ public:
     /// Owns nothing.
     owned_descriptor() noexcept = default;
     /// Takes ownership of a descriptor; with a negative number it owns nothing.
-    explicit owned_descriptor(int fd) noexcept : fd_(fd < 0 ? -1 : fd) {}
+    explicit owned_descriptor(int fd) noexcept
+        : fd_(fd < 0 ? -1 : coil::detail::owned_by(fd, "io::owned_descriptor")) {}
     owned_descriptor(owned_descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
     owned_descriptor& operator=(owned_descriptor&& other) noexcept {
         if (this != &other) {
-            const owned_descriptor closing(std::exchange(fd_, std::exchange(other.fd_, -1)));
+            const owned_descriptor closing(std::move(*this));
+            fd_ = std::exchange(other.fd_, -1);
         }
         return *this;
     }
@@ -26,7 +30,7 @@ public:
     /// The descriptor, or −1 if it owns nothing.
     [[nodiscard]] int native_handle() const noexcept { return fd_; }
     /// Gives up ownership.
-    [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
+    [[nodiscard]] int release() noexcept { return coil::detail::given_up(std::exchange(fd_, -1)); }
 
 private:
     int fd_ = -1;

@@ -2,6 +2,7 @@
 
 #include <coil/compose/link.hpp>
 #include <coil/compose/time_limit.hpp>
+#include <coil/context/detail/descriptor_owners.hpp>
 #include <coil/context/operation.hpp>
 #include <coil/core/buffer.hpp>
 #include <coil/core/io_result.hpp>
@@ -49,7 +50,7 @@ public:
     socket() noexcept = default;
     /// Takes ownership of a descriptor. A negative `fd` is the -errno of the call that failed to
     /// create one; error() returns it.
-    explicit socket(int fd) noexcept : fd_(fd) {}
+    explicit socket(int fd) noexcept : fd_(coil::detail::owned_by(fd, "net::socket")) {}
     socket(socket&& other) noexcept : fd_(std::exchange(other.fd_, detail::nothing)) {}
     socket& operator=(socket&& other) noexcept;
     ~socket();
@@ -74,7 +75,9 @@ public:
 
     [[nodiscard]] int native_handle() const noexcept { return fd_; }
     /// Releases ownership of the descriptor.
-    [[nodiscard]] int release() noexcept { return std::exchange(fd_, detail::nothing); }
+    [[nodiscard]] int release() noexcept {
+        return coil::detail::given_up(std::exchange(fd_, detail::nothing));
+    }
 
     /// connect(2): 0. Keeps its own copy of the address.
     auto connect(const endpoint& peer) noexcept {

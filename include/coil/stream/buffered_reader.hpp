@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/base/minmax.hpp>
+#include <coil/context/detail/yield_awaiter.hpp>
 #include <coil/core/buffer.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/core/task.hpp>
@@ -69,6 +70,9 @@ public:
     task<io_result> read_exact(mutable_buffer buf) {
         buf = {buf.data(), detail::transfer_size(buf.size())};
         std::size_t done = buffer_.take(buf);
+        if (done == buf.size()) {
+            co_await detail::immediate_await();
+        }
         while (done < buf.size()) {
             const mutable_buffer rest = buf.drop(done);
             if (rest.size() >= buffer_.capacity()) {
@@ -91,6 +95,7 @@ public:
     /// byte_source: gives bytes from the buffer first.
     task<io_result> read_some(mutable_buffer buf) {
         if (const std::size_t taken = buffer_.take(buf); taken > 0 || buf.size() == 0) {
+            co_await detail::immediate_await();
             co_return io_result(static_cast<int>(taken));
         }
         co_return io_result(co_await from_.read_some(buf));
@@ -124,6 +129,12 @@ private:
         return delimited_;
     }
 
+    /// Lets other coroutines run first.
+    static task<view> found_later(view found) {
+        co_await detail::yield_awaiter();
+        co_return found;
+    }
+
     task<view> read_until_slowly(char delimiter, std::size_t max) {
         view found;
         do {
@@ -146,8 +157,8 @@ buffered_reader(Source&&) -> buffered_reader<Source>;
 template <class Source>
 buffered_reader(Source&&, std::size_t) -> buffered_reader<Source>;
 
-/// The awaitable of buffered_reader::read_until(). It does not suspend if the delimiter is in the
-/// buffer.
+/// The awaitable of buffered_reader::read_until(). If the delimiter is in the buffer, it does not
+/// suspend, up to a number of times in a row.
 template <class Source>
     requires byte_source<Source>
 class [[nodiscard("did you forget to co_await?")]] buffered_reader<Source>::until_awaitable {
@@ -161,11 +172,14 @@ public:
         explicit awaiter(const until_awaitable& what) noexcept : what_(what) {}
 
         [[nodiscard]] bool await_ready() {
-            return is_found_ = what_.reader_->find(what_.delimiter_, what_.max_, found_);
+            is_found_ = what_.reader_->find(what_.delimiter_, what_.max_, found_);
+            return is_found_ && detail::immediate_await().await_ready();
         }
         template <class P>
         auto await_suspend(std::coroutine_handle<P> waiter) {
-            slow_.start(what_.reader_->read_until_slowly(what_.delimiter_, what_.max_));
+            slow_.start(is_found_ ? found_later(found_)
+                                  : what_.reader_->read_until_slowly(what_.delimiter_, what_.max_));
+            is_found_ = false;
             return slow_.await_suspend(waiter);
         }
         view await_resume() {

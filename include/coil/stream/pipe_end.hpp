@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/context/detail/descriptor_owners.hpp>
 #include <coil/context/operation.hpp>
 #include <coil/core/buffer.hpp>
 #include <coil/core/io_result.hpp>
@@ -24,7 +25,7 @@ public:
     /// Owns nothing; calls give -EBADF.
     pipe_end() noexcept = default;
     /// Takes ownership of a descriptor; a negative number means none.
-    explicit pipe_end(int fd) noexcept : fd_(fd < 0 ? nothing : fd) {}
+    explicit pipe_end(int fd) noexcept : fd_(fd < 0 ? nothing : detail::owned_by(fd, "pipe_end")) {}
     pipe_end(pipe_end&& other) noexcept : fd_(std::exchange(other.fd_, nothing)) {}
     pipe_end& operator=(pipe_end&& other) noexcept;
     ~pipe_end();
@@ -32,7 +33,7 @@ public:
     [[nodiscard]] explicit operator bool() const noexcept { return fd_ >= 0; }
     [[nodiscard]] int native_handle() const noexcept { return fd_; }
     /// Releases ownership.
-    [[nodiscard]] int release() noexcept { return std::exchange(fd_, nothing); }
+    [[nodiscard]] int release() noexcept { return detail::given_up(std::exchange(fd_, nothing)); }
 
     /// read(2): bytes read; 0 when every writer has closed its end.
     operation read_some(mutable_buffer buf) noexcept { return io::read(fd_, buf); }

@@ -72,13 +72,19 @@ private:
     /// A receiver that has to wait may be given an element and be cancelled before it resumes, so
     /// it reserves the memory for giving back.
     [[nodiscard]] bool take_now() noexcept {
-        return core_.receive_now(*this) || (this->element == nullptr && !reserve());
+        if (core_.receive_now(*this)) {
+            return true;
+        }
+        out_of_memory_ = this->element == nullptr && !reserve();
+        return out_of_memory_;
+    }
+    [[nodiscard]] bool can_give_back() noexcept {
+        return !this->value || this->element != nullptr || reserve();
     }
     [[nodiscard]] bool reserve() noexcept try {
         expect_discard();
         return true;
     } catch (const std::bad_alloc&) {
-        out_of_memory_ = true;
         return false;
     }
     [[nodiscard]] channel_core<T>& queue() noexcept { return core_; }

@@ -212,6 +212,9 @@ protected:
     /// Called before it is destroyed: resumes the joining coroutine, with `error` if there is one.
     void leave_joiner(std::exception_ptr error = nullptr) noexcept;
 
+    /// Says on stderr that the children are destroyed before they have ended.
+    void report_destroyed_children() const noexcept;
+
     /// Called when a child has ended, with its exception or null. May retain the child.
     virtual void settled(child_state_base& child, std::exception_ptr error) noexcept {
         if (error) {

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <coil/base/assert.hpp>
+#include <coil/context/detail/buffer_check.hpp>
 #include <coil/context/detail/current_loop.hpp>
 #include <coil/context/detail/io_element.hpp>
 #include <coil/context/detail/io_op.hpp>
 #include <coil/context/event_loop.hpp>
+#include <coil/core/detail/debug_reports.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/this_task.hpp>
 
@@ -60,6 +62,9 @@ public:
         event_loop& loop = required_loop();
         const inplace_stop_token token = stop_token_of(waiter);
         sqe_slot& first = element_.arm();
+#if COIL_CHECKS_BUFFERS
+        check_submitted_buffers(first);
+#endif
         if constexpr (Element::entries == 1 && !requires { Element::may_wake_spuriously; }) {
             if (start_at_once(loop, waiter, token, first)) [[likely]] {
                 return;
@@ -71,6 +76,10 @@ public:
     auto await_resume() noexcept {
         COIL_ASSERT(!pending());
         resumed();
+        poison_errno();
+#if COIL_CHECKS_BUFFERS
+        check_completed_buffers(*first());
+#endif
         if constexpr (has_link_timeout<Element>) {
             return timed_out_if(link_timeout_expired(), element_.result());
         } else {
@@ -88,7 +97,11 @@ public:
 protected:
     void launch(event_loop& loop, std::coroutine_handle<> waiter,
                 inplace_stop_token token) noexcept {
-        start(loop, waiter, token, element_.arm(), Element::entries, needs_every_result<Element>);
+        sqe_slot& first = element_.arm();
+#if COIL_CHECKS_BUFFERS
+        check_submitted_buffers(first);
+#endif
+        start(loop, waiter, token, first, Element::entries, needs_every_result<Element>);
     }
 
 private:

@@ -76,7 +76,12 @@ public:
     void finished(promise_base& root) noexcept final {
         end_task(root);
         take_outcome();
-        coroutine_.destroy();
+        {
+#if COIL_ASSERTIONS
+            const destroying_frames here;
+#endif
+            coroutine_.destroy();
+        }
         end();
     }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/context/detail/descriptor_owners.hpp>
 #include <coil/context/event_loop.hpp>
 #include <coil/context/sim_driver.hpp>
 #include <coil/uring/perform.hpp>
@@ -41,6 +42,14 @@ inline int close_descriptor(int fd) noexcept {
         return perform(uring::prep::close(fd));
     }
     return ::close(fd) == 0 ? 0 : -errno;
+}
+
+/// The same for the destructor of an owner: "net::socket" and so on.
+inline void close_owned_descriptor(int fd, [[maybe_unused]] const char* owner) noexcept {
+    [[maybe_unused]] const int result = close_descriptor(given_up(fd));
+#if COIL_ASSERTIONS
+    note_descriptor_closed(fd, result, owner);
+#endif
 }
 
 } // namespace coil::detail

@@ -51,6 +51,10 @@ public:
     /// Whether nothing is left to do in any context of the round.
     [[nodiscard]] bool is_over() const noexcept { return taking_part_ && quiescence_->is_over(); }
 
+    [[nodiscard]] bool claim_deadlock_report() noexcept {
+        return quiescence_->claim_deadlock_report();
+    }
+
     // A shutdown of the round.
 
     void finish() noexcept { quiescence_->finish(self_); }

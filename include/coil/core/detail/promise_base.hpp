@@ -14,6 +14,32 @@
 
 namespace coil::detail {
 
+struct no_environment {};
+
+/// A query, such as std::get_stop_token, that asks an environment for its stop token. Recognised by
+/// its answer for an environment without one: a token that can never be stopped.
+template <class Query>
+concept asks_for_stop_token = requires(const Query& query, const no_environment& env) {
+    { query(env).stop_possible() } -> std::convertible_to<bool>;
+    { query(env).stop_requested() } -> std::convertible_to<bool>;
+};
+
+/// The environment of a task, as std::execution defines it: coroutines of other types that a task
+/// awaits find its stop token there.
+class task_environment {
+public:
+    explicit task_environment(inplace_stop_token token) noexcept : token_(token) {}
+
+    [[nodiscard]] inplace_stop_token get_stop_token() const noexcept { return token_; }
+    template <asks_for_stop_token Query>
+    [[nodiscard]] inplace_stop_token query(const Query&) const noexcept {
+        return token_;
+    }
+
+private:
+    inplace_stop_token token_;
+};
+
 /// A stop token that replaces the root's for the tasks below an await. Lives in the awaiter.
 struct stop_detour {
     inplace_stop_token token;
@@ -145,6 +171,10 @@ public:
         default:
             return inplace_stop_token(as<inplace_stop_source>());
         }
+    }
+
+    [[nodiscard]] task_environment get_env() const noexcept {
+        return task_environment(stop_token());
     }
 
     union {

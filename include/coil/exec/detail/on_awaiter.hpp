@@ -230,7 +230,7 @@ private:
             current_loop->withdraw(root, child_); // if it has not started
         }
         moved_to(nullptr);
-        child_.destroy();
+        destroy_tree(child_);
         end_without_result(ending::destroyed);
     }
     /// Called once, instead of finished(), by the code that has ended the task. May destroy this.

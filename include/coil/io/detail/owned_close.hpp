@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/context/detail/descriptor_owners.hpp>
 #include <coil/context/operation.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/uring/prep.hpp>
@@ -20,7 +21,9 @@ public:
     explicit owned_close_element(int& fd) noexcept : io_element(uring::prep::close(-1)), fd_(&fd) {}
 
     sqe_slot& arm() noexcept {
-        entry_.request.fd = *fd_; // the owner may have been moved from meanwhile
+        // The owner may have been moved from meanwhile. Its number may be another file's as soon as
+        // the kernel has closed it.
+        entry_.request.fd = given_up(*fd_);
         return io_element::arm();
     }
 

@@ -147,6 +147,7 @@ private:
 /// - `auto& queue()`: the queue to wait in otherwise;
 /// - `void give_back()`: returns a permit, lock or element that was assigned to the coroutine and
 ///   will not be used;
+/// - `bool can_give_back()` (optional): whether the result of take_now() may be given back;
 /// - `waits_for`: the primitive;
 /// - a reference to the primitive, or to a part of it, as its first data member;
 /// - `gives_back`: whether a coroutine that is asked to stop before it resumes calls give_back().
@@ -165,7 +166,7 @@ public:
             return false;
         }
         if (self().take_now()) {
-            return false;
+            return !loop.spend_immediate_await() && requeue(loop, coroutine);
         }
         if (!this->wait_in(self().queue(), loop, coroutine)) {
             return false;
@@ -226,6 +227,21 @@ protected:
 private:
     friend class awaiter_base;
     friend class sync_waiter;
+
+    /// Suspends a coroutine that has what it waits for, behind the other ready ones. Returns false
+    /// if it cannot, because what it has could not be given back.
+    [[gnu::cold, gnu::noinline]] bool requeue(event_loop& loop,
+                                              std::coroutine_handle<> coroutine) noexcept {
+        if constexpr (requires { self().can_give_back(); }) {
+            if (!self().can_give_back()) {
+                return false;
+            }
+        }
+        this->begin(loop, coroutine, wait_kind::sync);
+        this->finish_unobserved();
+        loop.make_ready(this->node(), coroutine);
+        return true;
+    }
 
     Self& self() noexcept { return static_cast<Self&>(*this); }
     void cancel() noexcept { this->leave(self().queue()); }

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <coil/base/assert.hpp>
+
+#include <cerrno>
+#include <string_view>
+
+// Messages on stderr about mistakes that a program survives. Inline code calls these functions
+// where assertions are enabled (base/assert.hpp); the library contains them in every build.
+
+namespace coil::detail {
+
+/// How many destructions of suspended coroutines are in progress on this thread. What a destroyed
+/// frame contains has not been forgotten by the program.
+constinit inline thread_local unsigned destructions_of_frames = 0;
+
+class destroying_frames {
+public:
+    destroying_frames() noexcept { ++destructions_of_frames; }
+    destroying_frames(const destroying_frames&) = delete;
+    destroying_frames& operator=(const destroying_frames&) = delete;
+    ~destroying_frames() { --destructions_of_frames; }
+};
+
+/// Whether objects of coroutines are destroyed for a reason other than the end of their scope: an
+/// exception, a shutdown, or the destruction of a suspended coroutine.
+[[nodiscard]] bool is_cleaning_up() noexcept;
+
+/// A task is destroyed without having run. Says so once for each coroutine function, unless
+/// is_cleaning_up().
+[[gnu::cold]] void report_unrun_task(const void* frame) noexcept;
+
+/// A coroutine whose promise has no stop token awaits an operation. Says so; called once for each
+/// type of promise. `type`: the __PRETTY_FUNCTION__ of a template with the parameter `P`.
+[[gnu::cold]] void report_no_stop_token(const void* frame, std::string_view type) noexcept;
+
+/// Overwrites errno, which no await preserves: strerror() then says "Unknown error 9999". Has no
+/// effect in release builds.
+inline void poison_errno() noexcept {
+#if COIL_ASSERTIONS
+    errno = 9999;
+#endif
+}
+
+} // namespace coil::detail
