@@ -1,6 +1,8 @@
 // Tasks that wait for ever.
 
 #include "admin_server.hpp"
+#include "dump_signal.hpp"
+#include "stall_watchdog.hpp"
 #include "task_snapshot.hpp"
 
 #include <coil/context/event_loop.hpp>
@@ -20,13 +22,14 @@ namespace {
 
 constexpr std::uint32_t reported = UINT32_MAX;
 
-/// Whether this process has one thread besides those of admin sockets, which wake no task. False if
-/// that is unknown.
+/// Whether this process has one thread besides those of admin sockets, the watchdog, and dumps on a
+/// signal, which wake no task. False if that is unknown.
 bool is_only_thread() noexcept {
     struct ::stat threads{};
     // "." and "..", and a directory for each thread
     return ::stat("/proc/self/task", &threads) == 0 &&
-           threads.st_nlink == 3 + admin_server::count();
+           threads.st_nlink == 3 + admin_server::count() + (stall_watchdog::has_thread() ? 1 : 0) +
+                                   (dump_signal::has_thread() ? 1 : 0);
 }
 
 std::string describe_deadlock(event_loop& loop) {

@@ -1,6 +1,7 @@
 // A turn of the loop: what runs, and how it waits.
 
 #include "event_loop_enter.hpp"
+#include "watched_run.hpp"
 
 #include <coil/context/event_loop.hpp>
 #include <coil/context/sim_driver.hpp>
@@ -15,6 +16,7 @@
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include <sched.h>
 
@@ -39,8 +41,10 @@ public:
         loop_.ring_->register_ring_fd();
         loop_.probe_.rest();
         loop_.meter_.reset(loop_.now_ns());
+        watched_.emplace(loop.options_, loop.ready_, loop.metrics_);
     }
     ~running_scope() {
+        watched_.reset();
         loop_.meter_.lap(loop_.now_ns());
         loop_.metrics_.ready.set(loop_.ready_.size());
         loop_.stop_watching();
@@ -68,6 +72,7 @@ private:
 
     event_loop& loop_;
     std::optional<scope> scope_;
+    std::optional<watched_run> watched_;
     cpu_set_t affinity_{};
 };
 
@@ -155,6 +160,9 @@ std::int64_t event_loop::next_deadline() noexcept {
 /// lines changes the cost of a switch between coroutines by a tenth.
 [[gnu::noinline, gnu::aligned(64)]] bool event_loop::run_ready() {
     metrics_.ready.set(ready_.size());
+    if (is_observed()) [[unlikely]] {
+        return run_observed();
+    }
     unsigned left = budget_.resumptions();
     if (probe_.due()) [[unlikely]] {
         left = run_probed(left);
@@ -185,8 +193,17 @@ std::int64_t event_loop::next_deadline() noexcept {
     for (std::size_t ahead = probe_.ahead(); ahead > 0 && ready_.has_next(); --ahead, --left) {
         resume(ready_.pop());
     }
-    probe_.resumed(now_ns());
+    if (const std::uint64_t delay = probe_.resumed(now_ns());
+        std::cmp_greater(delay, options_.watchdog.ready_delay.count())) {
+        metrics_.last_ready_delay_ns.set(delay);
+        ++metrics_.late_resumptions;
+    }
     return left;
+}
+
+[[gnu::cold]] void event_loop::note_late_timer(std::int64_t now_ns) noexcept {
+    metrics_.last_timer_delay_ns.set(static_cast<std::uint64_t>(timers_.lag_ns(now_ns)));
+    ++metrics_.late_timers;
 }
 
 void event_loop::deliver_inbox() noexcept {

@@ -12,6 +12,7 @@
 #include <coil/context/detail/loop_shutdown.hpp>
 #include <coil/context/detail/parker.hpp>
 #include <coil/context/detail/posted_functions.hpp>
+#include <coil/context/detail/probes.hpp>
 #include <coil/context/detail/round_member.hpp>
 #include <coil/context/detail/stop_requests.hpp>
 #include <coil/context/detail/submission.hpp>
@@ -160,12 +161,18 @@ public:
     /// Adds a task and makes it ready.
     void add_task(promise_base& task, std::coroutine_handle<> coroutine) noexcept {
         COIL_ASSERT(on_owner_thread());
+        if (is_tracing()) [[unlikely]] {
+            note_spawn(task);
+        }
         tasks_.add(task);
         ready_.push(task, coroutine);
     }
     /// Any thread: posts a new task, whose `deliver` calls receive_task().
     void post_task(promise_base& task) noexcept {
         begin_spawned(task);
+        if (is_tracing()) [[unlikely]] {
+            note_spawn(task);
+        }
         sent_tasks_.fetch_add(1, std::memory_order_relaxed);
         post(task);
     }
@@ -328,7 +335,9 @@ private:
     [[nodiscard]] turn_report driven_turn();
     [[nodiscard]] bool run_ready();
     unsigned run_probed(unsigned left);
+    [[nodiscard]] bool run_observed();
     void end_turn(bool full) noexcept;
+    void note_late_timer(std::int64_t now_ns) noexcept;
     void publish() noexcept;
     [[nodiscard]] bool has_work() const noexcept {
         return !tasks_.empty() || submissions_.has_work();
@@ -342,6 +351,7 @@ private:
     void park(std::int64_t until_ns) noexcept;
     [[nodiscard]] std::int64_t next_deadline() noexcept;
     void reap() noexcept;
+    void reap_observed() noexcept;
     void route(const uring::cqe& completion) noexcept;
     void wake() noexcept;
     void wake_up() noexcept;
@@ -349,6 +359,7 @@ private:
 
     // Ending.
     void shut_down() noexcept {
+        metrics_.ready.set(0); // the watchdog does not watch it
         shutdown_.run();
         stop_.complete();
     }
