@@ -17,7 +17,7 @@
 #define COIL_ASAN 1
 #endif
 #endif
-#if COIL_ASAN
+#ifdef COIL_ASAN
 #include <sanitizer/asan_interface.h>
 #endif
 
@@ -27,7 +27,7 @@ namespace {
 
 /// Whether there is memory; AddressSanitizer knows memory that was freed.
 bool is_readable(const void* at, std::size_t size) noexcept {
-#if COIL_ASAN
+#ifdef COIL_ASAN
     if (__asan_region_is_poisoned(const_cast<void*>(at), size) != nullptr) {
         return false;
     }

@@ -81,7 +81,7 @@ int install() noexcept {
             now.sa_handler == SIG_DFL) {
             struct ::sigaction ours{};
             ours.sa_sigaction = &on_signal;
-            ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+            ours.sa_flags = SA_SIGINFO | SA_RESTART;
             ::sigfillset(&ours.sa_mask);
             return ::sigaction(signal, &ours, nullptr) == 0 ? signal : 0;
         }
@@ -101,6 +101,8 @@ int stall_signal() noexcept {
     }();
     return signal;
 }
+
+void forget_sample() noexcept { current.now.store(sample_request::state::none); }
 
 bool take_sample(::pid_t thread, const ready_queue& ready, stall_sample& to) noexcept {
     using state = sample_request::state;

@@ -29,6 +29,9 @@ struct stall_sample {
 /// with its default disposition. 0 if there is none.
 [[nodiscard]] int stall_signal() noexcept;
 
+/// In the child of a fork().
+void forget_sample() noexcept;
+
 /// Interrupts a thread and has it take a sample. Returns false if it has not done so in time.
 /// Called by the watchdog's thread only; `ready` is the queue of a context that the thread runs.
 [[nodiscard]] bool take_sample(::pid_t thread, const ready_queue& ready, stall_sample& to) noexcept;

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <new>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -143,11 +144,16 @@ stall_watchdog::stall_watchdog() {
 /// In the child of a fork(), whose only thread holds the lock. The contexts of the list belong to
 /// threads of the parent, or to this one, which starts another run() before it is watched again.
 void stall_watchdog::reset_in_child() noexcept {
+    for (watched_run* run = first_; run != nullptr; run = run->next_) {
+        run->in_use_ = false;
+    }
     first_ = nullptr;
     pools_ = nullptr;
     if (has_thread_.exchange(false)) {
         new (&thread_) std::thread; // there is nothing to join
         new (&changed_) std::condition_variable;
+        new (&places_) stall_places; // the thread may have been changing it
+        forget_sample();
     }
     mutex_.unlock();
 }

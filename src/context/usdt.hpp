@@ -2,6 +2,21 @@
 
 #include <coil/context/detail/probes.hpp>
 
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+
+namespace coil::detail {
+
+inline std::uint64_t usdt_argument(std::integral auto number) noexcept {
+    return static_cast<std::uint64_t>(number);
+}
+inline std::uint64_t usdt_argument(const void* pointer) noexcept {
+    return reinterpret_cast<std::uintptr_t>(pointer);
+}
+
+} // namespace coil::detail
+
 // Probes for bpftrace, perf and SystemTap (user statically defined tracing) without <sys/sdt.h>: a
 // probe is a nop, and a note in the section .note.stapsdt says where it is, where its arguments
 // are, and which 16-bit number the kernel increments while a tool has attached. The arguments are
@@ -34,13 +49,15 @@
 #define COIL_USDT2(name, a, b)                                                                     \
     __asm__ volatile(COIL_USDT_NOTE(name, "8@%[first] 8@%[second]")                                \
                      : /* nothing */                                                               \
-                     : [first] "r"((std::uint64_t)(a)), [second] "r"((std::uint64_t)(b)),          \
+                     : [first] "r"(::coil::detail::usdt_argument(a)),                              \
+                       [second] "r"(::coil::detail::usdt_argument(b)),                             \
                        [semaphore] "i"(offsetof(::coil::detail::observers, name)))
 #define COIL_USDT3(name, a, b, c)                                                                  \
     __asm__ volatile(COIL_USDT_NOTE(name, "8@%[first] 8@%[second] 8@%[third]")                     \
                      : /* nothing */                                                               \
-                     : [first] "r"((std::uint64_t)(a)), [second] "r"((std::uint64_t)(b)),          \
-                       [third] "r"((std::uint64_t)(c)),                                            \
+                     : [first] "r"(::coil::detail::usdt_argument(a)),                              \
+                       [second] "r"(::coil::detail::usdt_argument(b)),                             \
+                       [third] "r"(::coil::detail::usdt_argument(c)),                              \
                        [semaphore] "i"(offsetof(::coil::detail::observers, name)))
 
 #else

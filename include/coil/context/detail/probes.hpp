@@ -28,8 +28,8 @@ static_assert(sizeof(observers) == sizeof(std::uint64_t));
 extern observers all_observers __asm__("coil_observers"); // the name in the probes' notes
 
 [[nodiscard]] inline bool is_observed() noexcept {
-    return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(&all_observers),
-                           __ATOMIC_RELAXED) != 0;
+    using word [[gnu::may_alias]] = std::uint64_t;
+    return __atomic_load_n(reinterpret_cast<const word*>(&all_observers), __ATOMIC_RELAXED) != 0;
 }
 [[nodiscard]] inline bool is_tracing() noexcept {
     return __atomic_load_n(&all_observers.trace, __ATOMIC_RELAXED) != 0;
