@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <exception>
 #include <new>
 #include <optional>
@@ -312,26 +313,36 @@ void stall_watchdog::look_at(watched_run& run, std::int64_t now_ns) {
 }
 
 void stall_watchdog::report_turn(watched_run& run, std::int64_t now_ns) {
+    ++run.metrics_.long_turns;
     stall_report report =
         make_report(stall_report::kind::long_turn, name_of(run.options_), now_ns - run.since_ns_);
     std::string place = report.where;
     const auto is_same_turn = [&run] { return run.metrics_.turns.get() == run.turns_; };
     stall_sample first;
-    if (run.options_.watchdog.interrupts && stall_signal() != 0 &&
-        take_sample(run.thread_, run.ready_, first) && is_same_turn()) {
-        // Between two samples, a task that awaits in a loop has begun many awaits.
-        constexpr std::uint64_t many = 8;
-        stall_sample second;
-        std::this_thread::sleep_for(std::chrono::milliseconds(2));
-        if (take_sample(run.thread_, run.ready_, second) && is_same_turn() &&
-            second.popped == first.popped && second.awaited - first.awaited >= many) {
-            report.what = stall_report::kind::await_loop;
-            ++run.metrics_.await_loops;
+    if (run.options_.watchdog.interrupts && stall_signal() != 0) {
+        const bool is_taken = take_sample(run.thread_, run.ready_, first);
+        if (!is_same_turn()) {
+            return; // it has just ended: there is nothing to show
         }
-        place = describe(first, report);
+        if (is_taken) {
+            place = describe(first, report);
+            if (awaits_in_a_loop(run, first) && is_same_turn()) {
+                report.what = stall_report::kind::await_loop;
+                ++run.metrics_.await_loops;
+            }
+        }
     }
-    ++run.metrics_.long_turns;
     pass_on(std::move(report), place, run, now_ns);
+}
+
+/// Whether the coroutine that runs has begun many awaits a little after a sample.
+bool stall_watchdog::awaits_in_a_loop(const watched_run& run, const stall_sample& first) noexcept {
+    constexpr std::uint64_t many = 8;
+    const std::timespec pause{0, 2 * ms};
+    ::nanosleep(&pause, nullptr);
+    stall_sample second;
+    return take_sample(run.thread_, run.ready_, second) && second.popped == first.popped &&
+           second.awaited - first.awaited >= many;
 }
 
 void stall_watchdog::look_at_delays(watched_run& run, std::int64_t now_ns) {

@@ -47,6 +47,8 @@ private:
     void look_at(watched_pool& pool, std::int64_t now_ns);
     void look_at_delays(watched_run& run, std::int64_t now_ns);
     void report_turn(watched_run& run, std::int64_t now_ns);
+    [[nodiscard]] static bool awaits_in_a_loop(const watched_run& run,
+                                               const stall_sample& first) noexcept;
     void pass_on(stall_report&& report, const std::string& place, const watched_run& run,
                  std::int64_t now_ns);
     static void deliver(const stall_report& report, const watchdog_options& options);

@@ -338,7 +338,7 @@ detail::pool_job* blocking_pool::next_job(worker& self,
 /// forgotten: they belong to contexts of the parent.
 void blocking_pool::reset_in_child() noexcept {
     queue_ = {};
-    watched_ = nullptr; // the child's watchdog does not know it
+    delete static_cast<watched*>(std::exchange(watched_, nullptr)); // not known to this watchdog
     idle_ = nullptr;
     threads_ = 0;
     idle_threads_ = 0;
