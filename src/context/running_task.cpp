@@ -37,6 +37,20 @@ bool is_readable(const void* at, std::size_t size) noexcept {
            copy_memory(at, copy.data(), size) == size;
 }
 
+/// A copy of an object that may be gone, or may never have been one. Its functions may be called as
+/// far as they read its own members only.
+template <class T>
+class copied {
+public:
+    [[nodiscard]] bool from(const T* at) noexcept {
+        return is_readable(at, sizeof(T)) && copy_memory(at, bytes_.data(), sizeof(T)) == sizeof(T);
+    }
+    T* operator->() noexcept { return reinterpret_cast<T*>(bytes_.data()); }
+
+private:
+    alignas(T) std::array<std::byte, sizeof(T)> bytes_; // NOLINT(*-member-init)
+};
+
 template <std::size_t Words>
 bool read(const void* at, std::array<const void*, Words>& to) noexcept {
     return reinterpret_cast<std::uintptr_t>(at) % alignof(void*) == 0 &&
@@ -87,37 +101,38 @@ bool is_owner(const void* object) noexcept {
 } // namespace
 
 bool running_task::is_verified_root(const promise_base* root) noexcept {
-    if (!is_readable(root, sizeof *root) || !root->is_root() || !is_owner(&root->owner())) {
+    copied<promise_base> copy;
+    if (!copy.from(root) || !copy->is_root() || !is_owner(&copy->owner())) {
         return false;
     }
-    if (root->owner().bound) {
+    if (copy->owner().bound) {
         return true;
     }
-    if (!root->link.is_in_list()) {
+    if (!copy->link.is_in_list()) {
         return false; // it ends, and its owner may have been freed
     }
     std::array<const void*, 1> link{};
-    return read(root->link.at(), link) && link[0] == root;
+    return read(copy->link.at(), link) && link[0] == root;
 }
 
 /// The root of the tree of awaits that the coroutine belongs to, or null.
 promise_base* running_task::root_of(const void* frame) noexcept {
-    auto* const promise = const_cast<promise_base*>(reinterpret_cast<const promise_base*>(
-        static_cast<const std::byte*>(frame) + 2 * sizeof(void*)));
-    if (!is_readable(promise, sizeof *promise)) {
+    const auto* const promise = reinterpret_cast<const promise_base*>(
+        static_cast<const std::byte*>(frame) + 2 * sizeof(void*));
+    copied<promise_base> copy;
+    if (!copy.from(promise)) {
         return nullptr;
     }
     promise_base* root = nullptr;
-    switch (promise->kind()) {
+    switch (copy->kind()) {
     case promise_base::is_owner:
-        root = promise;
+        root = const_cast<promise_base*>(promise);
         break;
     case promise_base::is_root_promise:
-        root = promise->as<promise_base>();
+        root = copy->as<promise_base>();
         break;
     case promise_base::is_detour:
-        if (const auto* const detour = promise->as<stop_detour>();
-            is_readable(detour, sizeof *detour)) {
+        if (copied<stop_detour> detour; detour.from(copy->as<stop_detour>())) {
             root = detour->root;
         }
         break;
@@ -133,11 +148,12 @@ void running_task::find(const void* resumed_frame) noexcept {
         return;
     }
     // Downwards from the root: the chain of a coroutine that runs ends with it.
-    const promise_base* at = root;
-    while (at != nullptr && awaits_count < most_awaits && is_readable(at, sizeof *at)) {
-        const void* const frame = frame_of(*const_cast<promise_base*>(at));
-        awaits[awaits_count++] = resume_function(frame);
-        at = at->nested_below() == nullptr ? at->task_below() : nullptr;
+    copied<promise_base> copy;
+    for (promise_base* at = root; at != nullptr && awaits_count < most_awaits && copy.from(at);) {
+        std::array<const void*, 1> function{};
+        static_cast<void>(read(frame_of(*at), function));
+        awaits[awaits_count++] = function[0];
+        at = copy->nested_below() == nullptr ? copy->task_below() : nullptr;
     }
     // Upwards: a child without a name belongs to the task that waits for it.
     for (int levels = 16; levels > 0 && root != nullptr; --levels) {

@@ -23,6 +23,9 @@ public:
     [[nodiscard]] std::optional<stall_report> take_due(std::uint64_t run, std::int64_t now_ns,
                                                        std::int64_t interval_ns);
 
+    /// Whether a report is held back.
+    [[nodiscard]] bool holds_back() const noexcept { return held_back_ > 0; }
+
 private:
     struct entry {
         std::uint64_t run = 0;                // of the last report
@@ -33,6 +36,7 @@ private:
     static constexpr std::size_t most_places = 256;
 
     std::map<std::string, entry> places_;
+    std::size_t held_back_ = 0;
 };
 
 } // namespace coil::detail

@@ -33,8 +33,8 @@ constinit sample_request current;
 
 ::pid_t this_thread() noexcept { return static_cast<::pid_t>(::syscall(SYS_gettid)); }
 
-/// The first frames are those of the handler; the one that the signal has interrupted is marked as
-/// not being at a call.
+/// The first frames are those of the handler, up to the one that the signal has interrupted, which
+/// is marked as not being at a call. There is none if a sanitizer calls the handler later.
 struct unwinding {
     stall_sample& sample;
     bool is_inside = false;
@@ -44,8 +44,11 @@ struct unwinding {
     auto& walk = *static_cast<unwinding*>(argument);
     int before_instruction = 0;
     const ::_Unwind_Ptr ip = ::_Unwind_GetIPInfo(frame, &before_instruction);
-    walk.is_inside = walk.is_inside || before_instruction != 0;
-    if (walk.is_inside && ip != 0) {
+    if (before_instruction != 0 && !walk.is_inside) {
+        walk.is_inside = true;
+        walk.sample.stack_size = 0;
+    }
+    if (ip != 0) {
         const auto at = static_cast<std::uintptr_t>(ip) - (before_instruction != 0 ? 0 : 1);
         walk.sample.stack[walk.sample.stack_size++] = reinterpret_cast<const void*>(at);
     }

@@ -86,6 +86,20 @@ std::int64_t starved_ns(::pid_t thread) noexcept {
     return second != nullptr ? std::strtoll(second, nullptr, 10) : 0;
 }
 
+/// ThreadSanitizer admits no new threads in the child of a process that has several.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool has_thread_sanitizer = true;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+constexpr bool has_thread_sanitizer = true;
+#else
+constexpr bool has_thread_sanitizer = false;
+#endif
+#else
+constexpr bool has_thread_sanitizer = false;
+#endif
+constexpr bool is_default = COIL_ASSERTIONS != 0 && !has_thread_sanitizer;
+
 } // namespace
 
 // ---- what it watches
@@ -95,7 +109,7 @@ watched_run::watched_run(const io_context_options& options, const ready_queue& r
     : options_(options), ready_(ready), metrics_(metrics) {
     using use = watchdog_options::use;
     const use wanted = options.watchdog.enabled;
-    is_watched_ = wanted == use::on || (wanted == use::automatic && COIL_ASSERTIONS != 0);
+    is_watched_ = wanted == use::on || (wanted == use::automatic && is_default);
     if (!is_watched_) {
         return;
     }
@@ -252,7 +266,8 @@ void stall_watchdog::run() noexcept {
             before = now_of_steady_clock();
             continue;
         }
-        const std::int64_t tick = tick_ns();
+        // Less often while all contexts wait.
+        const std::int64_t tick = tick_ns() * (idle_ticks_ < 8 ? 1 : 4);
         changed_.wait_for(lock, std::chrono::nanoseconds(tick));
         const std::int64_t now = now_of_steady_clock();
         // The process was probably stopped: nothing can be said about the turns.
@@ -261,7 +276,13 @@ void stall_watchdog::run() noexcept {
         for (watched_pool* pool = pools_; pool != nullptr; pool = pool->next_) {
             look_at(*pool, now);
         }
+        ++idle_ticks_;
         for (watched_run* run = first_; run != nullptr; run = run->next_) {
+            if (is_idle(*run) && !places_.holds_back()) {
+                run->since_ns_ = 0;
+                continue;
+            }
+            idle_ticks_ = 0;
             run->since_ns_ = was_late && !run->is_reported_ ? 0 : run->since_ns_;
             run->in_use_ = true;
             lock.unlock();
@@ -279,6 +300,13 @@ void stall_watchdog::run() noexcept {
 }
 
 // ---- what it sees
+
+/// Whether there is nothing to look at.
+bool stall_watchdog::is_idle(const watched_run& run) noexcept {
+    return run.metrics_.ready.get() == 0 && run.full_pools_.empty() &&
+           run.metrics_.late_resumptions.get() == run.late_resumptions_ &&
+           run.metrics_.late_timers.get() == run.late_timers_;
+}
 
 void stall_watchdog::look_at(watched_run& run, std::int64_t now_ns) {
     const bool is_busy = run.metrics_.ready.get() != 0;

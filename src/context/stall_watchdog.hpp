@@ -19,9 +19,10 @@ class watched_pool;
 /// Watches all contexts of the process from one thread, which exists from the first watched run()
 /// until the process exits. Without a watched context it sleeps.
 ///
-/// At each tick, half of the smallest limit, it compares the number of turns of each context with
-/// the one before. A context is busy if coroutines were ready at the beginning of its turn; if it
-/// is busy with the same turn for longer than the limit, its thread is interrupted for a sample.
+/// At each tick, half of the smallest limit, or less often while nothing runs, it compares the
+/// number of turns of each context with the one before. A context is busy if coroutines were ready
+/// at the beginning of its turn; if it is busy with the same turn for longer than the limit, its
+/// thread is interrupted for a sample.
 class stall_watchdog {
 public:
     static stall_watchdog& instance();
@@ -43,6 +44,7 @@ private:
     void reset_in_child() noexcept;
     void run() noexcept;
     [[nodiscard]] std::int64_t tick_ns() const noexcept;
+    [[nodiscard]] static bool is_idle(const watched_run& run) noexcept;
     void look_at(watched_run& run, std::int64_t now_ns);
     void look_at(watched_pool& pool, std::int64_t now_ns);
     void look_at_delays(watched_run& run, std::int64_t now_ns);
@@ -60,6 +62,7 @@ private:
     watched_run* first_ = nullptr;
     watched_pool* pools_ = nullptr;
     std::uint64_t last_number_ = 0;
+    int idle_ticks_ = 0; // in a row
     bool stops_ = false;
     std::thread thread_;
     stall_places places_; // used by the thread only

@@ -196,6 +196,10 @@ context_metrics some_metrics() {
     m.cancels = 16;
     m.cancel_retries = 17;
     m.unhandled_exceptions = std::numeric_limits<std::uint64_t>::max();
+    m.long_turns = 18;
+    m.await_loops = 19;
+    m.late_resumptions = 20;
+    m.late_timers = 21;
     m.longest_turn = 1'500'000'001ns;
     m.turn_length.add(1);             // below the first bound
     m.turn_length.add(128, 2);        // on a bound

@@ -62,7 +62,9 @@ struct stall_report {
 /// turn that is reported.
 struct watchdog_options {
     enum class use : std::uint8_t {
-        automatic, ///< on if coil itself was built with assertions (a debug or sanitizer build)
+        /// On if coil itself was built with assertions (a debug build, or with AddressSanitizer),
+        /// but not with ThreadSanitizer.
+        automatic,
         on,
         off,
     };
