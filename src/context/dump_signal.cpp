@@ -28,12 +28,17 @@ namespace {
 constexpr std::uint64_t stop_value = std::uint64_t{1} << 32;
 
 constinit std::atomic<int> descriptor_of_handler = -1;
+constinit std::atomic<int> running_handlers = 0;
 static_assert(std::atomic<int>::is_always_lock_free);
 
 void on_dump_signal(int) noexcept {
     const int error = errno;
     const std::uint64_t one = 1;
-    static_cast<void>(::write(descriptor_of_handler.load(), &one, sizeof one));
+    ++running_handlers;
+    if (const int fd = descriptor_of_handler; fd >= 0) {
+        static_cast<void>(::write(fd, &one, sizeof one));
+    }
+    --running_handlers;
     errno = error;
 }
 
@@ -78,6 +83,7 @@ void dump_signal::reset_in_child() noexcept {
     contexts_.clear();
     signals_.clear();
     descriptor_of_handler = -1;
+    running_handlers = 0;
     if (has_thread_.exchange(false)) {
         new (&thread_) std::thread; // there is nothing to join
         ::close(std::exchange(wake_, -1));
@@ -113,10 +119,15 @@ void dump_signal::use(int signal) {
         ours.sa_flags = SA_RESTART;
         ::sigemptyset(&ours.sa_mask);
         try {
-            start();
             if (::sigaction(signal, &ours, &entry.before) != 0) {
                 throw std::system_error(errno, std::generic_category(),
                                         "coil: dump_signal " + std::to_string(signal));
+            }
+            try {
+                start();
+            } catch (...) {
+                ::sigaction(signal, &entry.before, nullptr);
+                throw;
             }
         } catch (...) {
             signals_.erase(signal);
@@ -130,13 +141,11 @@ void dump_signal::start() {
     if (has_thread_) {
         return;
     }
+    wake_ = ::eventfd(0, EFD_CLOEXEC);
     if (wake_ < 0) {
-        wake_ = ::eventfd(0, EFD_CLOEXEC);
-        if (wake_ < 0) {
-            throw std::system_error(errno, std::generic_category(), "coil: dump_signal");
-        }
-        descriptor_of_handler = wake_;
+        throw std::system_error(errno, std::generic_category(), "coil: dump_signal");
     }
+    descriptor_of_handler = wake_;
     ::sigset_t all{};
     ::sigset_t before{};
     ::sigfillset(&all);
@@ -146,6 +155,7 @@ void dump_signal::start() {
         has_thread_ = true;
     } catch (...) {
         ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        close_descriptor();
         throw;
     }
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -163,7 +173,16 @@ void dump_signal::stop_using(int signal) noexcept {
         static_cast<void>(::write(wake_, &stop_value, sizeof stop_value));
         thread_.join();
         has_thread_ = false;
+        close_descriptor();
     }
+}
+
+void dump_signal::close_descriptor() noexcept {
+    descriptor_of_handler = -1;
+    while (running_handlers > 0) { // of other threads
+        std::this_thread::yield();
+    }
+    ::close(std::exchange(wake_, -1));
 }
 
 void dump_signal::run() const noexcept {

@@ -37,6 +37,7 @@ private:
     void use(int signal);
     void stop_using(int signal) noexcept;
     void start();
+    void close_descriptor() noexcept;
     void run() const noexcept;
     void dump() const;
     void reset_in_child() noexcept;
@@ -48,9 +49,7 @@ private:
     std::vector<io_context*> contexts_;
     std::map<int, handled> signals_;
     std::thread thread_;
-    // An eventfd: 1 for a dump, stop_value to end. Never closed, as a handler may be about to
-    // write.
-    int wake_ = -1;
+    int wake_ = -1; // an eventfd: 1 for a dump, stop_value to end
 };
 
 } // namespace coil::detail
