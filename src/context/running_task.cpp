@@ -105,14 +105,11 @@ bool running_task::is_verified_root(const promise_base* root) noexcept {
     if (!copy.from(root) || !copy->is_root() || !is_owner(&copy->owner())) {
         return false;
     }
-    if (copy->owner().bound) {
+    if (copied<task_owner> owner; owner.from(&copy->owner()) && owner->bound) {
         return true;
     }
-    if (!copy->link.is_in_list()) {
-        return false; // it ends, and its owner may have been freed
-    }
-    std::array<const void*, 1> link{};
-    return read(copy->link.at(), link) && link[0] == root;
+    std::array<const void*, 1> link{}; // of a task that ends, the owner may have been freed
+    return copy->link.is_in_list() && read(copy->link.at(), link) && link[0] == root;
 }
 
 /// The root of the tree of awaits that the coroutine belongs to, or null.
