@@ -195,15 +195,9 @@ std::int64_t event_loop::next_deadline() noexcept {
     }
     if (const std::uint64_t delay = probe_.resumed(now_ns());
         std::cmp_greater(delay, options_.watchdog.ready_delay.count())) {
-        metrics_.last_ready_delay_ns.set(delay);
-        ++metrics_.late_resumptions;
+        metrics_.note_late_resumption(delay);
     }
     return left;
-}
-
-[[gnu::cold]] void event_loop::note_late_timer(std::int64_t now_ns) noexcept {
-    metrics_.last_timer_delay_ns.set(static_cast<std::uint64_t>(timers_.lag_ns(now_ns)));
-    ++metrics_.late_timers;
 }
 
 void event_loop::deliver_inbox() noexcept {

@@ -75,8 +75,9 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
     }
     if (timers_.size() > 0) {
         const std::int64_t now = now_ns();
-        if (timers_.lag_ns(now) > options_.watchdog.timer_delay.count()) [[unlikely]] {
-            note_late_timer(now);
+        if (const std::int64_t lag = timers_.lag_ns(now);
+            lag > options_.watchdog.timer_delay.count()) [[unlikely]] {
+            metrics_.note_late_timer(lag);
         }
         timers_.expire(now);
     }

@@ -161,18 +161,14 @@ public:
     /// Adds a task and makes it ready.
     void add_task(promise_base& task, std::coroutine_handle<> coroutine) noexcept {
         COIL_ASSERT(on_owner_thread());
-        if (is_tracing()) [[unlikely]] {
-            note_spawn(task);
-        }
+        observe_spawn(task);
         tasks_.add(task);
         ready_.push(task, coroutine);
     }
     /// Any thread: posts a new task, whose `deliver` calls receive_task().
     void post_task(promise_base& task) noexcept {
         begin_spawned(task);
-        if (is_tracing()) [[unlikely]] {
-            note_spawn(task);
-        }
+        observe_spawn(task);
         sent_tasks_.fetch_add(1, std::memory_order_relaxed);
         post(task);
     }
@@ -199,18 +195,18 @@ public:
     }
     /// The task leaves its loop, on whose thread this is called, and will be posted to another.
     static void begin_move(promise_base& task) noexcept {
-        tell_that_it_leaves(task);
+        task_list::tell_that_it_leaves(task);
         begin_moving(task);
     }
     /// The task leaves its loop, on whose thread this is called, and continues outside of any
     /// context.
     static void disown(promise_base& task) noexcept {
-        tell_that_it_leaves(task);
+        task_list::tell_that_it_leaves(task);
         leave_context(task);
     }
     /// The task has ended, on this thread, and its frame is about to be destroyed.
     static void task_ended(promise_base& task) noexcept {
-        tell_that_it_leaves(task);
+        task_list::tell_that_it_leaves(task);
         end_task(task);
     }
     /// Searches from the newest task to the oldest.
@@ -337,7 +333,6 @@ private:
     unsigned run_probed(unsigned left);
     [[nodiscard]] bool run_observed();
     void end_turn(bool full) noexcept;
-    void note_late_timer(std::int64_t now_ns) noexcept;
     void publish() noexcept;
     [[nodiscard]] bool has_work() const noexcept {
         return !tasks_.empty() || submissions_.has_work();
@@ -368,11 +363,6 @@ private:
     void begin_own_run() noexcept;
     void service() noexcept;
     void refuse_unwanted_functions() noexcept;
-    static void tell_that_it_leaves(promise_base& task) noexcept {
-        if (task.owner().is_remote_child && !is_unowned(task)) [[unlikely]] {
-            task.owner().moved_to(nullptr);
-        }
-    }
 
     // Touched by every await.
     loop_ring ring_;

@@ -41,6 +41,11 @@ extern observers all_observers __asm__("coil_observers"); // the name in the pro
 void note_submissions(uring::ring& ring) noexcept;
 /// A task was given to the loop of this thread, or posted to the loop of another.
 void note_spawn(promise_base& task) noexcept;
+inline void observe_spawn(promise_base& task) noexcept {
+    if (is_tracing()) [[unlikely]] {
+        note_spawn(task);
+    }
+}
 /// A coroutine has begun to wait on the loop of this thread.
 void note_wait(std::coroutine_handle<> waiter, wait_kind kind) noexcept;
 
