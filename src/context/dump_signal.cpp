@@ -59,6 +59,9 @@ dump_registration::~dump_registration() {
     }
 }
 
+dumps_paused::dumps_paused() { dump_signal::instance().contexts_mutex().lock(); }
+dumps_paused::~dumps_paused() { dump_signal::instance().contexts_mutex().unlock(); }
+
 dump_signal& dump_signal::instance() {
     static auto& only = *new dump_signal; // contexts may outlive main()
     return only;

@@ -25,6 +25,8 @@ public:
 
     void add(io_context& context, int signal);
     void remove(io_context& context, int signal) noexcept;
+    /// Held during a dump.
+    [[nodiscard]] std::mutex& contexts_mutex() noexcept { return mutex_; }
 
 private:
     struct handled {

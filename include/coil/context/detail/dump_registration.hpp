@@ -24,4 +24,13 @@ private:
     bool is_listed_ = false;
 };
 
+/// While it exists, no signal's dump reads a context. For changes that no other thread may see.
+class dumps_paused {
+public:
+    dumps_paused();
+    dumps_paused(const dumps_paused&) = delete;
+    dumps_paused& operator=(const dumps_paused&) = delete;
+    ~dumps_paused();
+};
+
 } // namespace coil::detail
