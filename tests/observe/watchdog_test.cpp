@@ -224,20 +224,26 @@ TEST_P(Watchdog, WithoutInterruptionsThereIsNoStack) {
     EXPECT_TRUE(found[0].stack.empty());
 }
 
+/// A function, and so a place, for each backend: the limit is the process's.
+template <io_backend>
+task<> blocks_four_times_and_computes() {
+    for (int i = 0; i < 4; ++i) {
+        co_await yield();
+        blocks_for(80ms);
+    }
+    co_await yield();
+    computes_for(80ms); // another place
+    co_await sleep_for(1700ms);
+}
+
 /// One report per place and interval; the others are counted, and reported when it is over.
 TEST_P(Watchdog, LimitsTheRateAndCountsByPlace) {
     io_context_options some = options();
     some.watchdog.interval = 1500ms;
     io_context ctx(std::move(some));
-    ctx.co_spawn([]() -> task<> {
-        for (int i = 0; i < 4; ++i) {
-            co_await yield();
-            blocks_for(80ms);
-        }
-        co_await yield();
-        computes_for(80ms); // another place
-        co_await sleep_for(1700ms);
-    }());
+    ctx.co_spawn(GetParam() == io_backend::epoll
+                     ? blocks_four_times_and_computes<io_backend::epoll>()
+                     : blocks_four_times_and_computes<io_backend::io_uring>());
     ctx.run();
     std::vector<stall_report> blocked;
     std::vector<stall_report> computed;
