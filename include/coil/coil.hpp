@@ -23,6 +23,8 @@
 #include <coil/context/runtime.hpp>
 #include <coil/context/sleep.hpp>
 #include <coil/context/this_context.hpp>
+#include <coil/context/trace.hpp>
+#include <coil/context/watchdog.hpp>
 #include <coil/core/async_generator.hpp>
 #include <coil/core/awaitable.hpp>
 #include <coil/core/backtrace.hpp>

@@ -1,6 +1,8 @@
 // Tasks that wait for ever.
 
 #include "admin_server.hpp"
+#include "dump_signal.hpp"
+#include "stall_watchdog.hpp"
 #include "task_snapshot.hpp"
 
 #include <coil/context/event_loop.hpp>
@@ -24,13 +26,18 @@ namespace {
 /// The value of lonely_waits, an even number, after a report.
 constexpr std::uint32_t reported = UINT32_MAX - 1;
 
-/// Whether this process has this number of threads besides those of admin sockets, which wake no
-/// task. False if that is unknown.
+/// The threads of this library that wake no task.
+std::size_t threads_aside() noexcept {
+    return admin_server::count() + (stall_watchdog::has_thread() ? 1 : 0) +
+           (dump_signal::has_thread() ? 1 : 0);
+}
+
+/// Whether this process has this number of threads besides those aside. False if that is unknown.
 bool has_only_threads(std::size_t count) noexcept {
     struct ::stat threads{};
     // "." and "..", and a directory for each thread
     return ::stat("/proc/self/task", &threads) == 0 &&
-           threads.st_nlink == 2 + count + admin_server::count();
+           threads.st_nlink == 2 + count + threads_aside();
 }
 
 /// `all`: the runtime that waits for ever, or null.

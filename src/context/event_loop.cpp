@@ -1,6 +1,7 @@
 // A turn of the loop: what runs, and how it waits.
 
 #include "event_loop_enter.hpp"
+#include "watched_run.hpp"
 
 #include <coil/context/event_loop.hpp>
 #include <coil/context/sim_driver.hpp>
@@ -16,6 +17,7 @@
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include <sched.h>
 
@@ -40,8 +42,10 @@ public:
         loop_.ring_->register_ring_fd();
         loop_.probe_.rest();
         loop_.meter_.reset(loop_.now_ns());
+        watched_.emplace(loop.options_, loop.ready_, loop.metrics_);
     }
     ~running_scope() {
+        watched_.reset();
         loop_.meter_.lap(loop_.now_ns());
         loop_.metrics_.ready.set(loop_.ready_.size());
         loop_.stop_watching();
@@ -69,6 +73,7 @@ private:
 
     event_loop& loop_;
     std::optional<scope> scope_;
+    std::optional<watched_run> watched_;
     cpu_set_t affinity_{};
 };
 
@@ -156,6 +161,9 @@ std::int64_t event_loop::next_deadline() noexcept {
 /// lines changes the cost of a switch between coroutines by a tenth.
 [[gnu::noinline, gnu::aligned(64)]] bool event_loop::run_ready() {
     metrics_.ready.set(ready_.size());
+    if (is_observed()) [[unlikely]] {
+        return run_observed();
+    }
     unsigned left = budget_.resumptions();
     if (probe_.due()) [[unlikely]] {
         left = run_probed(left);
@@ -188,7 +196,10 @@ std::int64_t event_loop::next_deadline() noexcept {
         poison_errno();
         resume(ready_.pop());
     }
-    probe_.resumed(now_ns());
+    if (const std::uint64_t delay = probe_.resumed(now_ns());
+        std::cmp_greater(delay, options_.watchdog.ready_delay.count())) {
+        metrics_.note_late_resumption(delay);
+    }
     return left;
 }
 

@@ -50,6 +50,10 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
 }
 
 [[gnu::always_inline]] inline void event_loop::reap() noexcept {
+    if (is_observed()) [[unlikely]] {
+        reap_observed();
+        return;
+    }
     metrics_.completions +=
         ring_->for_each_cqe([this](const uring::cqe& completion) { route(completion); });
 }
@@ -70,7 +74,12 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
         kills_.process();
     }
     if (timers_.size() > 0) {
-        timers_.expire(now_ns());
+        const std::int64_t now = now_ns();
+        if (const std::int64_t lag = timers_.lag_ns(now);
+            lag > options_.watchdog.timer_delay.count()) [[unlikely]] {
+            metrics_.note_late_timer(lag);
+        }
+        timers_.expire(now);
     }
     if (submissions_.has_queued()) {
         submissions_.admit_queued();
@@ -83,6 +92,7 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
 
 inline void event_loop::end_turn(bool full) noexcept {
     meter_.count();
+    ++metrics_.turns;
     if (full) {
         const std::int64_t now = now_ns();
         budget_.on_used_up(now);

@@ -1,7 +1,9 @@
 #include "task_snapshot.hpp"
 #include "thread_name.hpp"
+#include "trace_recorder.hpp"
 
 #include <coil/context/io_context.hpp>
+#include <coil/context/sim_driver.hpp>
 
 #include <mutex>
 #include <stdexcept>
@@ -29,6 +31,9 @@ void ignore_sigpipe_once() {
 io_context::io_context(io_context_options options)
     : options_(std::move(options)), loop_(*this, options_) {
     ignore_sigpipe_once();
+    if (detail::current_sim_driver == nullptr) {
+        detail::begin_requested_trace(options_.trace_file);
+    }
 }
 
 io_context::~io_context() {

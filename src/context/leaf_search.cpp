@@ -1,5 +1,7 @@
 #include "leaf_search.hpp"
 
+#include "copy_memory.hpp"
+
 #include <coil/context/detail/io_op.hpp>
 #include <coil/context/detail/multishot_source.hpp>
 #include <coil/context/detail/sleep_awaiter.hpp>
@@ -11,9 +13,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include <sys/uio.h>
-#include <unistd.h>
-
 namespace coil::detail {
 
 namespace {
@@ -23,15 +22,6 @@ constexpr std::size_t first_chunk = 512;
 constexpr std::size_t chunk = 4096;
 /// The frames of the allocator, and a part of larger ones.
 constexpr std::size_t most_bytes = std::size_t{20} * 1024;
-
-/// Copies memory that may end before `size` bytes, and that other threads may write. The kernel
-/// copies it and reports memory that is not mapped.
-std::size_t copy_memory(const std::byte* from, std::byte* to, std::size_t size) noexcept {
-    ::iovec local{to, size};
-    ::iovec remote{const_cast<std::byte*>(from), size};
-    const auto copied = ::process_vm_readv(::getpid(), &local, 1, &remote, 1, 0);
-    return copied > 0 ? static_cast<std::size_t>(copied) : 0;
-}
 
 /// Of a frame, other words of which other threads may write meanwhile, or of its copy.
 std::uintptr_t word_at(const std::byte* memory, std::size_t offset) noexcept {

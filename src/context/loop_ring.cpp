@@ -114,6 +114,9 @@ void loop_ring::bind_to_this_thread() {
 
 bool loop_ring::flush(unsigned entries) noexcept {
     ++metrics_.enters;
+    if (is_observed()) [[unlikely]] {
+        note_submissions(*ring_);
+    }
     const int submitted = ring_->submit();
     if (submitted > 0) {
         metrics_.submissions += static_cast<unsigned>(submitted);

@@ -35,6 +35,10 @@ context_metrics live_metrics::snapshot() const noexcept {
     m.in_flight = in_flight.get();
     m.timers = timers.get();
     m.ready = ready.get();
+    m.long_turns = long_turns.get();
+    m.await_loops = await_loops.get();
+    m.late_resumptions = late_resumptions.get();
+    m.late_timers = late_timers.get();
     return m;
 }
 
@@ -101,6 +105,8 @@ std::string to_string(const context_metrics& m) {
            ull{m.back_pressure_waits}, ull{m.refusals}, ull{m.overflows});
     append(out, "cancels: %llu, retries: %llu, unhandled exceptions: %llu\n", ull{m.cancels},
            ull{m.cancel_retries}, ull{m.unhandled_exceptions});
+    append(out, "long turns: %llu (%llu await loops), late resumptions: %llu, late timers: %llu\n",
+           ull{m.long_turns}, ull{m.await_loops}, ull{m.late_resumptions}, ull{m.late_timers});
     append(out, "turns: %llu, ", ull{m.turn_length.count()});
     append_quantiles(out, m.turn_length);
     out += ", longest " + time_text(static_cast<double>(m.longest_turn.count())) + ", total " +

@@ -42,6 +42,10 @@ constexpr std::array numbers{
     number{{"coil_cancels_total", "Requests to cancel an operation."}, counter, &context_metrics::cancels},
     number{{"coil_cancel_retries_total", "Cancellation requests that were repeated."}, counter, &context_metrics::cancel_retries},
     number{{"coil_unhandled_exceptions_total", "Exceptions of tasks that are not joined."}, counter, &context_metrics::unhandled_exceptions},
+    number{{"coil_long_turns_total", "Turns that the watchdog found to be too long."}, counter, &context_metrics::long_turns},
+    number{{"coil_await_loops_total", "Long turns by awaits that never suspended."}, counter, &context_metrics::await_loops},
+    number{{"coil_late_resumptions_total", "Samples of the ready delay above the limit."}, counter, &context_metrics::late_resumptions},
+    number{{"coil_late_timers_total", "Times that timers fired later than the limit."}, counter, &context_metrics::late_timers},
 };
 // clang-format on
 

@@ -1,6 +1,7 @@
 #include "task_snapshot.hpp"
 #include "thread_name.hpp"
 
+#include <coil/context/detail/dump_registration.hpp>
 #include <coil/context/runtime.hpp>
 #include <coil/context/sim_driver.hpp>
 
@@ -49,6 +50,7 @@ runtime::runtime(runtime_options options)
             each.cpu_affinity = processors[i % processors.size()];
         }
         contexts_.push_back(detail::owned<io_context>(new io_context(std::move(each))));
+        const detail::dumps_paused paused;
         contexts_.back()->loop().set_runtime(*this, quiescence_);
     }
 }

@@ -1,4 +1,5 @@
 #include "../context/thread_name.hpp"
+#include "../context/watched_pool.hpp"
 #include "simulated_work.hpp"
 
 #include <coil/context/detail/current_loop.hpp>
@@ -9,6 +10,7 @@
 #include <cerrno>
 #include <csignal>
 #include <new>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -79,12 +81,34 @@ struct blocking_pool::worker {
     std::condition_variable given;
 };
 
+/// The pool as the watchdog sees it.
+class blocking_pool::watched final : public detail::watched_pool {
+public:
+    explicit watched(const blocking_pool& pool) noexcept : pool_(pool) {}
+
+    [[nodiscard]] std::optional<bool> is_full() const noexcept override {
+        const std::unique_lock lock(pool_.mutex_, std::try_to_lock);
+        if (!lock.owns_lock()) {
+            return std::nullopt;
+        }
+        return !pool_.queue_.empty() && pool_.threads_ >= pool_.options_.threads;
+    }
+    [[nodiscard]] const std::string& name() const noexcept override { return pool_.options_.name; }
+
+private:
+    const blocking_pool& pool_;
+};
+
 blocking_pool::blocking_pool(blocking_pool_options options)
     : options_(checked(std::move(options))) {}
 
 blocking_pool::~blocking_pool() {
     if (pool_of_this_thread == this) {
         detail::end_with_misuse("a blocking_pool is destroyed by one of its own calls.");
+    }
+    if (watched_ != nullptr) {
+        watched_->end_watching();
+        delete static_cast<watched*>(watched_);
     }
     std::unique_lock lock(mutex_);
     ending_ = true;
@@ -113,6 +137,7 @@ blocking_pool_metrics blocking_pool::metrics() const noexcept {
     m.queued = std::min(queue_.size(), options_.queue);
     m.waiting = queue_.size() - m.queued + waiting_for_room_;
     m.threads_made = threads_made_;
+    m.delayed = delayed_;
     return m;
 }
 
@@ -155,9 +180,22 @@ void blocking_pool::submit(detail::pool_job& job, std::unique_lock<std::mutex> l
         return;
     }
     queue_.push(job);
+    delayed_ += threads_ >= options_.threads ? 1 : 0;
     if (may_grow()) {
+        const bool is_first = watched_ == nullptr;
         lock.unlock();
+        if (is_first) {
+            begin_watching();
+        }
         make_thread();
+    }
+}
+
+/// Called by the thread that makes the first thread of the pool.
+void blocking_pool::begin_watching() noexcept {
+    if (auto* const made = new (std::nothrow) watched(*this)) {
+        watched_ = made;
+        made->begin_watching();
     }
 }
 
@@ -300,6 +338,7 @@ detail::pool_job* blocking_pool::next_job(worker& self,
 /// forgotten: they belong to contexts of the parent.
 void blocking_pool::reset_in_child() noexcept {
     queue_ = {};
+    delete static_cast<watched*>(std::exchange(watched_, nullptr)); // not known to this watchdog
     idle_ = nullptr;
     threads_ = 0;
     idle_threads_ = 0;

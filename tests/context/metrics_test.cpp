@@ -389,7 +389,7 @@ TEST(MetricsText, ContainsTheFigures) {
     m.turn_length.add(1000, 99);
     m.turn_length.add(1'500'000);
     const std::string text = to_string(m);
-    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 7);
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 8);
     for (const char* part : {"tasks: 3 (", "enters: 4 (2.50 SQEs, 1.50 CQEs each)",
                              "turns: 100, mean 16 µs", "median ≤ 1.02 µs", "99 % ≤ 1.02 µs",
                              "99.9 % ≤ 2.1 ms", "longest 1.5 ms", "ready delay: 0 samples"}) {

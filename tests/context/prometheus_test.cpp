@@ -196,6 +196,10 @@ context_metrics some_metrics() {
     m.cancels = 16;
     m.cancel_retries = 17;
     m.unhandled_exceptions = std::numeric_limits<std::uint64_t>::max();
+    m.long_turns = 18;
+    m.await_loops = 19;
+    m.late_resumptions = 20;
+    m.late_timers = 21;
     m.longest_turn = 1'500'000'001ns;
     m.turn_length.add(1);             // below the first bound
     m.turn_length.add(128, 2);        // on a bound
@@ -221,7 +225,8 @@ TEST(Prometheus, EveryFigureIsThere) {
     }
     for (const char* what : {"tasks_started", "enters", "submissions", "completions", "parks",
                              "spins", "wake_ups_sent", "wake_ups_elided", "back_pressure_waits",
-                             "refusals", "overflows", "cancels", "cancel_retries"}) {
+                             "refusals", "overflows", "cancels", "cancel_retries", "long_turns",
+                             "await_loops", "late_resumptions", "late_timers"}) {
         const std::string name = std::string("coil_") + what + "_total";
         EXPECT_EQ(p.of(name).type, "counter");
         EXPECT_EQ(p.value(name, name), expected++) << name;
@@ -230,7 +235,7 @@ TEST(Prometheus, EveryFigureIsThere) {
               static_cast<double>(std::numeric_limits<std::uint64_t>::max()));
     EXPECT_EQ(p.of("coil_longest_turn_seconds").type, "gauge");
     EXPECT_EQ(p.value("coil_longest_turn_seconds", "coil_longest_turn_seconds"), 1.500000001);
-    EXPECT_EQ(p.families().size(), 21U);
+    EXPECT_EQ(p.families().size(), 25U);
 }
 
 TEST(Prometheus, NamesFollowTheConventionsOfTheirTypes) {

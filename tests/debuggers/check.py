@@ -37,6 +37,7 @@ def expect(condition, text):
 
 def kind_of(text):
     """The kind of a wait: its text without descriptors, addresses and times."""
+    text = re.sub(r', locked by task 0x[0-9a-f]+ .*$', '', text)
     text = re.sub(r'(?: at 0x[0-9a-f]+|, some time left)$', '', text)
     return re.sub(r'^\d+ children$', 'children', re.sub(r' fd \d+.*$', '', text))
 
@@ -116,6 +117,11 @@ def check_chain(debugger, where, said):
     expect(re.search(r'^#0 .*sleeps.*\n#1 .*joins', children, re.M), where + ': ' + children)
 
 
+def check_holder(where, said):
+    expect(re.search(r"^task 0x[0-9a-f]+ 'the waiter'.*: mutex at 0x[0-9a-f]+, locked by task 0x[0-9a-f]+ 'the holder'$",
+                     said['coil bt the waiter'], re.M), where + ': ' + said['coil bt the waiter'])
+
+
 def check_variables(where, said, program):
     variables = said["coil locals 'connection 0' 1"]
     expect('serves(int)' in variables, where + ': ' + variables)
@@ -125,7 +131,7 @@ def check_variables(where, said, program):
 
 
 def check_printers(where, said, program, count):
-    texts = {'server::held_mutex': 'locked, %d waiting' % (count + 1),
+    texts = {'server::held_mutex': 'locked, %d waiting' % (count + 2),
              'server::empty_channel': '0 of 1 elements, receivers wait', 'server::quiet_socket': 'fd '}
     if program.endswith('O0'):
         texts |= {'some_task': 'server::sleeps(), not started, 0x', 'some_result': '-ECONNRESET (-104)'}
@@ -135,7 +141,7 @@ def check_printers(where, said, program, count):
 
 def check_contexts(where, said, count):
     contexts = said['coil contexts']
-    expect(re.search(r'^context main: %d tasks, running on thread \d+ \(LWP \d+' % (8 * count + 4), contexts, re.M),
+    expect(re.search(r'^context main: %d tasks, running on thread \d+ \(LWP \d+' % (8 * count + 6), contexts, re.M),
            where + ': ' + contexts)
     expect(re.search(r'^context other: %d tasks?, running on thread \d+ \(LWP' % count, contexts, re.M),
            where + ': ' + contexts)
@@ -145,7 +151,7 @@ def check_contexts(where, said, count):
 def check(debugger, program, count, folder):
     session = DEBUGGERS[debugger](program)
     commands = ['coil contexts', 'coil tasks', 'coil tasks --summary', "coil tasks 'connection 0'",
-                'coil bt connection 0', 'coil bt in scope 0', "coil locals 'connection 0' 1",
+                'coil bt connection 0', 'coil bt in scope 0', 'coil bt the waiter', "coil locals 'connection 0' 1",
                 'print server::held_mutex', 'print server::empty_channel', 'print server::quiet_socket',
                 'print some_task', 'print some_result']
     said = session.live(commands, [str(count), str(folder / 'dump')], folder / 'core')
@@ -154,6 +160,7 @@ def check(debugger, program, count, folder):
         check_tasks(where, one, folder / 'dump', count)
         check_contexts(where, one, count)
         check_chain(debugger, where, one)
+        check_holder(where, one)
         check_variables(where, one, program)
         check_printers(where, one, program, count)
     nowhere = session.without_process(['coil tasks'])

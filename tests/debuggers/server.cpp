@@ -40,6 +40,10 @@ task<> serves(int connection) {
     line += std::to_string(received);
     std::puts(line.c_str());
 }
+task<> holds() {
+    co_await held_mutex.lock();
+    co_await sleeps();
+}
 task<> locks() {
     co_await held_mutex.lock();
     held_mutex.unlock();
@@ -108,7 +112,7 @@ int main(int argc, char** argv) {
     using namespace server;
     const int count = argc > 2 ? std::atoi(argv[1]) : 1;
     int ends[2];
-    if (argc < 3 || ::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0 || !held_mutex.try_lock()) {
+    if (argc < 3 || ::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) {
         return 1;
     }
     quiet_fd = ends[0];
@@ -119,6 +123,7 @@ int main(int argc, char** argv) {
     options.name = "other";
     io_context other(options);
     other.start();
+    ctx.co_spawn(holds(), "the holder");
     for (int i = 0; i < count; ++i) {
         ctx.co_spawn(serves(i), "connection " + std::to_string(i));
         ctx.co_spawn(naps(i));
@@ -132,6 +137,7 @@ int main(int argc, char** argv) {
     ctx.co_spawn(has_children());
     ctx.co_spawn(has_many_children());
     ctx.co_spawn(has_a_limit());
+    ctx.co_spawn(locks(), "the waiter");
     ctx.co_spawn(reports(ctx, other, argv[2], count));
     ctx.run();
 }

@@ -12,6 +12,7 @@
 #include <coil/context/detail/loop_shutdown.hpp>
 #include <coil/context/detail/parker.hpp>
 #include <coil/context/detail/posted_functions.hpp>
+#include <coil/context/detail/probes.hpp>
 #include <coil/context/detail/round_member.hpp>
 #include <coil/context/detail/stop_requests.hpp>
 #include <coil/context/detail/submission.hpp>
@@ -162,12 +163,14 @@ public:
     /// Adds a task and makes it ready.
     void add_task(promise_base& task, std::coroutine_handle<> coroutine) noexcept {
         COIL_ASSERT(on_owner_thread());
+        observe_spawn(task);
         tasks_.add(task);
         ready_.push(task, coroutine);
     }
     /// Any thread: posts a new task, whose `deliver` calls receive_task().
     void post_task(promise_base& task) noexcept {
         begin_spawned(task);
+        observe_spawn(task);
         sent_tasks_.fetch_add(1, std::memory_order_relaxed);
         post(task);
     }
@@ -194,18 +197,18 @@ public:
     }
     /// The task leaves its loop, on whose thread this is called, and will be posted to another.
     static void begin_move(promise_base& task) noexcept {
-        tell_that_it_leaves(task);
+        task_list::tell_that_it_leaves(task);
         begin_moving(task);
     }
     /// The task leaves its loop, on whose thread this is called, and continues outside of any
     /// context.
     static void disown(promise_base& task) noexcept {
-        tell_that_it_leaves(task);
+        task_list::tell_that_it_leaves(task);
         leave_context(task);
     }
     /// The task has ended, on this thread, and its frame is about to be destroyed.
     static void task_ended(promise_base& task) noexcept {
-        tell_that_it_leaves(task);
+        task_list::tell_that_it_leaves(task);
         end_task(task);
     }
     /// Searches from the newest task to the oldest.
@@ -330,6 +333,7 @@ private:
     [[nodiscard]] turn_report driven_turn();
     [[nodiscard]] bool run_ready();
     unsigned run_probed(unsigned left);
+    [[nodiscard]] bool run_observed();
     void end_turn(bool full) noexcept;
     void publish() noexcept;
     [[nodiscard]] bool has_work() const noexcept {
@@ -344,6 +348,7 @@ private:
     void park(std::int64_t until_ns) noexcept;
     [[nodiscard]] std::int64_t next_deadline() noexcept;
     void reap() noexcept;
+    void reap_observed() noexcept;
     void route(const uring::cqe& completion) noexcept;
     void wake() noexcept;
     void wake_up() noexcept;
@@ -351,6 +356,7 @@ private:
 
     // Ending.
     void shut_down() noexcept {
+        metrics_.ready.set(0); // the watchdog does not watch it
         shutdown_.run();
         stop_.complete();
     }
@@ -359,11 +365,6 @@ private:
     void begin_own_run() noexcept;
     void service() noexcept;
     void refuse_unwanted_functions() noexcept;
-    static void tell_that_it_leaves(promise_base& task) noexcept {
-        if (task.owner().is_remote_child && !is_unowned(task)) [[unlikely]] {
-            task.owner().moved_to(nullptr);
-        }
-    }
 
     // Touched by every await.
     loop_ring ring_;

@@ -2,6 +2,7 @@
 
 #include <coil/context/detail/admin_registration.hpp>
 #include <coil/context/detail/checked_number.hpp>
+#include <coil/context/detail/dump_registration.hpp>
 #include <coil/context/event_loop.hpp>
 #include <coil/context/join_handle.hpp>
 #include <coil/context/metrics.hpp>
@@ -216,6 +217,7 @@ private:
     std::thread thread_;
     std::exception_ptr thread_error_;
     detail::admin_registration admin_{*this, options_.admin_socket};
+    detail::dump_registration dumps_{*this, options_.dump_signal};
 };
 
 namespace detail {

@@ -75,6 +75,25 @@ struct live_metrics {
     counter in_flight;
     counter timers;
     counter ready;
+    counter late_resumptions;
+    counter late_timers;
+    // Written by the watchdog's thread.
+    counter long_turns;
+    counter await_loops;
+
+    // For the watchdog, not in context_metrics.
+    counter turns;
+    counter last_ready_delay_ns;
+    counter last_timer_delay_ns;
+
+    void note_late_resumption(std::uint64_t delay_ns) noexcept {
+        last_ready_delay_ns.set(delay_ns);
+        ++late_resumptions;
+    }
+    void note_late_timer(std::int64_t delay_ns) noexcept {
+        last_timer_delay_ns.set(static_cast<std::uint64_t>(delay_ns));
+        ++late_timers;
+    }
 
     /// May be called from any thread. Everything except the figures of turn_meter and ready_probe.
     [[nodiscard]] context_metrics snapshot() const noexcept;

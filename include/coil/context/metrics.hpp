@@ -30,6 +30,11 @@ struct context_metrics {
     std::uint64_t cancels = 0;         ///< cancellation requests
     std::uint64_t cancel_retries = 0;  ///< cancellation requests that had to be repeated
     std::uint64_t unhandled_exceptions = 0; ///< exceptions that no joiner received
+    // Of what watchdog_options describes. The first two count only while the watchdog is on.
+    std::uint64_t long_turns = 0;       ///< turns that the watchdog found to be too long
+    std::uint64_t await_loops = 0;      ///< of these: caused by awaits that never suspended
+    std::uint64_t late_resumptions = 0; ///< samples of ready_delay above the limit
+    std::uint64_t late_timers = 0;      ///< times that timers fired later than the limit
 
     // Counters that are updated at the end of each turn.
     std::uint64_t tasks_started = 0;       ///< top-level tasks that the context has started

@@ -2,6 +2,7 @@
 
 #include <coil/context/detail/backend_factory.hpp>
 #include <coil/context/idle_policy.hpp>
+#include <coil/context/watchdog.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -60,6 +61,15 @@ struct io_context_options {
     /// http://localhost/tasks`. Its mode is 0600. No socket by default, and in a simulated world.
     /// (docs/guide/observing.md)
     std::string admin_socket = {};
+    /// A signal (SIGUSR1, ...) on which a thread of its own writes dump_tasks() of all contexts of
+    /// the process to stderr, while a context with this option exists. 0: none. The program must
+    /// not use that signal otherwise. No effect in a simulated world.
+    int dump_signal = 0;
+    /// The file to which a trace of the process is written when it exits; the environment variable
+    /// COIL_TRACE does the same (trace.hpp). No trace by default, and in a simulated world.
+    std::string trace_file = {};
+    /// Reports turns that block the thread. On by default if coil was built with assertions.
+    watchdog_options watchdog = {};
     /// Called on the context's thread, at most once, if its tasks wait for ever: no operation is in
     /// flight, no timer is armed, and the process has no other thread that could wake them. The
     /// text lists the tasks and what they wait for. The function may stop the context, or make a

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/minmax.hpp>
 #include <coil/context/live_metrics.hpp>
 
 #include <cstddef>
@@ -28,9 +29,12 @@ public:
         ahead_ -= resumed;
         turns_left_ = 1;
     }
-    void resumed(std::int64_t now_ns) noexcept {
-        delay_.add(now_ns > since_ns_ ? static_cast<std::uint64_t>(now_ns - since_ns_) : 0);
+    /// Returns the delay.
+    std::uint64_t resumed(std::int64_t now_ns) noexcept {
+        const auto delay = static_cast<std::uint64_t>(max<std::int64_t>(now_ns - since_ns_, 0));
+        delay_.add(delay);
         rest();
+        return delay;
     }
     void rest() noexcept {
         following_ = false;

@@ -80,6 +80,11 @@ public:
         return next_event_ << tick_shift;
     }
 
+    /// How long ago the next check was due; negative if it is not due. Precondition: a timer is
+    /// armed.
+    [[nodiscard]] std::int64_t lag_ns(std::int64_t now_ns) const noexcept {
+        return next_event_ == never ? -1 : now_ns - (next_event_ << tick_shift);
+    }
     /// Disarms and fires every timer whose deadline has passed, in tick order. Callbacks may arm
     /// and disarm timers.
     void expire(std::int64_t now_ns) noexcept {

@@ -74,6 +74,14 @@ public:
         return true;
     }
 
+    /// The coroutine that pop() returned last; another one if the queue is full. May be called by a
+    /// signal handler of the thread.
+    [[nodiscard]] std::coroutine_handle<> last_popped() const noexcept {
+        return ring_[(head_ - 1) % capacity];
+    }
+    /// Counts the coroutines that pop() has returned. Other threads may read it by the address.
+    [[nodiscard]] const std::uint32_t& popped() const noexcept { return head_; }
+
     /// Removes a coroutine that was pushed with this node; returns false if it is not in the queue.
     /// For frames that are destroyed while they wait.
     bool remove(queue_node& node, std::coroutine_handle<> coroutine) noexcept {

@@ -6,6 +6,7 @@
 #include <concepts>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <string>
 #include <type_traits>
@@ -36,9 +37,14 @@ struct blocking_pool_metrics {
     std::size_t waiting = 0;   ///< calls that wait for space in the queue
     /// The number of threads created so far. If it keeps growing, idle_time is too short.
     std::size_t threads_made = 0;
+    /// The number of calls so far that found every thread busy, and as many threads as there may
+    /// be. If it keeps growing, use more threads.
+    std::uint64_t delayed = 0;
 };
 
 namespace detail {
+
+class watched_pool;
 
 /// A submitted call; part of its awaiter.
 class pool_job : public work {
@@ -133,6 +139,7 @@ public:
 private:
     friend blocking_pool& default_blocking_pool();
     struct worker;
+    class watched;
     template <class F>
     class executed;
 
@@ -148,6 +155,7 @@ private:
     void wait_and_submit(detail::pool_job& job);
     void submit(detail::pool_job& job, std::unique_lock<std::mutex> lock) noexcept;
     [[nodiscard]] bool may_grow() noexcept;
+    void begin_watching() noexcept;
     void make_thread() noexcept;
     void run_thread() noexcept;
     [[nodiscard]] detail::pool_job* next_job(worker& self,
@@ -162,6 +170,8 @@ private:
     unsigned threads_ = 0;
     unsigned idle_threads_ = 0;
     std::size_t threads_made_ = 0;
+    std::uint64_t delayed_ = 0;
+    detail::watched_pool* watched_ = nullptr; // from the first thread on
     bool starting_ = false; // a thread is being created; it creates the next one if necessary
     bool ending_ = false;
     bool has_ended_ = false;       // during destruction: last_ended_ must be joined

@@ -112,6 +112,14 @@ public:
 
     // ---- the one system call
 
+    /// Calls `f(const sqe&)` for each of these entries, oldest first.
+    template <class F>
+    void for_each_ready_sqe(F&& f) const {
+        for (std::uint32_t i = load_acquire(sq_head_); i != tail_; ++i) {
+            f(sqes_[array_[i & sq_mask_]]);
+        }
+    }
+
     /// Publishes and submits all committed entries. Then posts and waits for completions if
     /// requested: with `min_complete` > 0, with a `timeout`, or with enter_flag::getevents in
     /// `extra_flags`. Makes no system call if there is nothing to do.

@@ -31,9 +31,10 @@ class Wait:
     """What the last coroutine of a chain waits for: the text of dump_tasks(), and its kind, which is the part of
     the text that all waits of one kind share."""
 
-    def __init__(self, kind, details='', text=None):
+    def __init__(self, kind, details='', text=None, holder=0):
         self.kind = kind
         self.text = text or kind + details
+        self.holder = holder  # the frame of the task that has locked the mutex, or 0
 
 
 class Task:
@@ -82,11 +83,10 @@ class Tasks:
             self.read_loop(loop, threads)
             self.loops.append(loop)
         self.loops.reverse()  # the oldest first
-        number = 0
-        for loop in self.loops:
-            for task in loop.tasks:
-                task.number = number
-                number += 1
+        by_frame = {task.frame: task for loop in self.loops for task in loop.tasks}
+        for number, task in enumerate(task for loop in self.loops for task in loop.tasks):
+            task.number = number
+            self.add_holder(task, by_frame.get(task.wait.holder))
 
     def linked(self, first, next_at):
         """The members of a list. The program may have been stopped while it changed the list."""
@@ -98,6 +98,14 @@ class Tasks:
 
     def field(self, address, type_name, member, code='Q'):
         return self.memory.number(address + self.layout.offset(type_name, member), code)
+
+    @staticmethod
+    def add_holder(task, holder):
+        """Says who has locked the mutex that the task waits for."""
+        if holder is task:
+            task.wait.text += ', locked by the task that waits'
+        elif holder is not None:
+            task.wait.text += ', locked by task 0x%x' % holder.frame + (" '%s'" % holder.name if holder.name else '')
 
     # ---- a loop
 
@@ -296,7 +304,11 @@ class Tasks:
             at = awaiter - self.layout.offset('described_wait', 'awaiter_base')
             what = names.name_in(names.OBJECTS, self.field(at, 'described_wait', 'object_', 'B'), names.OBJECTS[0])
             pointer = self.field(at, 'described_wait', 'object_at_', 'B')
-            return Wait(what, ' at 0x%x' % self.memory.word(at + 8 * pointer) if pointer != 0 else '')
+            if pointer == 0:
+                return Wait(what)
+            address = self.memory.word(at + 8 * pointer)
+            root = self.memory.word(address) if what == 'mutex' else 0  # lock_holder, its first member
+            return Wait(what, ' at 0x%x' % address, holder=root - FRAME_HEADER if root != 0 else 0)
         return Wait({JOIN: 'the end of a spawned task', CHILD: 'a child of a scope or supervisor'}.get(kind, 'unknown'))
 
     def operation(self, op, prefix=''):

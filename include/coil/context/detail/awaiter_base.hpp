@@ -2,6 +2,7 @@
 
 #include <coil/base/assert.hpp>
 #include <coil/context/detail/current_loop.hpp>
+#include <coil/context/detail/probes.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/queue.hpp>
 #include <coil/core/this_task.hpp>
@@ -79,6 +80,9 @@ protected:
                         (static_cast<std::uintptr_t>(kind) << kind_shift) |
                         static_cast<std::uintptr_t>(phase::pending),
                     std::memory_order_relaxed);
+        if (is_tracing()) [[unlikely]] {
+            note_wait(waiter, kind);
+        }
     }
 
     /// Lets a requested stop cancel this wait; at once if the stop was requested already.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/context/detail/awaiter_base.hpp>
+#include <coil/core/detail/await_count.hpp>
 #include <coil/core/detail/promise_base.hpp>
 
 #include <atomic>
@@ -48,7 +49,7 @@ public:
     [[nodiscard]] std::uint8_t object_at() const noexcept { return object_at_; }
 
 protected:
-    described_wait() noexcept = default;
+    described_wait() noexcept { count_await(); }
     ~described_wait() = default;
 
     template <std::size_t Offset>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/context/detail/probes.hpp>
 #include <coil/context/live_metrics.hpp>
 #include <coil/context/options.hpp>
 #include <coil/context/own_rings.hpp>
@@ -109,6 +110,9 @@ private:
                                                     const uring::timespec* timeout,
                                                     unsigned min_wait_us) noexcept {
     ++metrics_.enters;
+    if (is_observed()) [[unlikely]] {
+        note_submissions(*ring_);
+    }
     const int submitted =
         ring_->enter(min_complete, uring::enter_flag::getevents, timeout, min_wait_us);
     if (ring_->overflowed()) [[unlikely]] {

@@ -52,6 +52,13 @@ public:
         insert(task);
     }
 
+    /// Called before a task leaves.
+    static void tell_that_it_leaves(promise_base& task) noexcept {
+        if (task.owner().is_remote_child && !is_unowned(task)) [[unlikely]] {
+            task.owner().moved_to(nullptr);
+        }
+    }
+
     // ---- counts
 
     /// Tasks that have ever been here.

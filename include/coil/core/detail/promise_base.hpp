@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/core/config.hpp>
+#include <coil/core/detail/await_count.hpp>
 #include <coil/core/detail/task_owner.hpp>
 #include <coil/core/detail/task_state.hpp>
 #include <coil/core/frame_allocator.hpp>
@@ -113,6 +114,7 @@ public:
     /// Called on a child when `above` starts to await it; null: the awaiting coroutine is not a
     /// task.
     void begin_below(promise_base* above) noexcept {
+        count_await();
         parent = above;
         if (above != nullptr) {
             above->below_ = reinterpret_cast<std::uintptr_t>(this);
@@ -188,6 +190,8 @@ public:
     };
 
 private:
+    friend class running_task;
+
     // The values of `below_` other than a task's promise and, with the bit set, a nested_await.
     static constexpr std::uintptr_t nothing = 0;
     static constexpr std::uintptr_t is_nested = 1;

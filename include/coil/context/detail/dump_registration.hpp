@@ -1,0 +1,36 @@
+#pragma once
+
+namespace coil {
+class io_context;
+}
+
+namespace coil::detail {
+
+/// A context's part in the dumps that a signal requests (io_context_options::dump_signal): they
+/// show all contexts of the process.
+class dump_registration {
+public:
+    /// `signal` is 0 for a context that is only shown. Throws std::system_error if the signal
+    /// cannot be used.
+    dump_registration(io_context& context, int signal);
+    dump_registration(const dump_registration&) = delete;
+    dump_registration& operator=(const dump_registration&) = delete;
+    /// Waits for the end of a dump.
+    ~dump_registration();
+
+private:
+    io_context& context_;
+    int signal_ = 0;
+    bool is_listed_ = false;
+};
+
+/// While it exists, no signal's dump reads a context. For changes that no other thread may see.
+class dumps_paused {
+public:
+    dumps_paused();
+    dumps_paused(const dumps_paused&) = delete;
+    dumps_paused& operator=(const dumps_paused&) = delete;
+    ~dumps_paused();
+};
+
+} // namespace coil::detail

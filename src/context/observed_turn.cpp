@@ -1,0 +1,64 @@
+// What a turn does while a trace is taken or a tool has attached to the USDT probes.
+
+#include "event_loop_enter.hpp"
+#include "trace_recorder.hpp"
+#include "usdt.hpp"
+
+#include <coil/context/detail/probes.hpp>
+#include <coil/core/detail/backtrace_awaiter.hpp>
+
+namespace coil::detail {
+
+/// run_ready() without its measurements, which would disturb each other.
+bool event_loop::run_observed() {
+    probe_.rest();
+    std::int64_t begin = is_tracing() ? trace_now_ns() : 0;
+    for (unsigned left = budget_.resumptions(); left > 0; --left) {
+        if (!ready_.has_next()) {
+            return false;
+        }
+        const std::coroutine_handle<> next = ready_.pop();
+        const void* const frame = next.address();
+        const void* const function = resume_function(frame);
+        COIL_USDT2(resume, frame, function);
+        resume(next);
+        if (is_tracing()) {
+            begin = record_resumption(begin, frame, function);
+        }
+    }
+    return true;
+}
+
+void event_loop::reap_observed() noexcept {
+    const std::int64_t now = is_tracing() ? trace_now_ns() : 0;
+    metrics_.completions += ring_->for_each_cqe([this, now](const uring::cqe& completion) {
+        if ((completion.user_data & kind_mask) ==
+            static_cast<std::uint64_t>(completion_kind::entry)) {
+            COIL_USDT3(complete, completion.user_data, completion.res, completion.flags);
+            if (is_tracing()) {
+                record_completion(now, completion);
+            }
+        }
+        route(completion);
+    });
+}
+
+void note_submissions(uring::ring& ring) noexcept {
+    const std::int64_t now = is_tracing() ? trace_now_ns() : 0;
+    ring.for_each_ready_sqe([now](const uring::sqe& entry) {
+        if ((entry.user_data & kind_mask) == static_cast<std::uint64_t>(completion_kind::entry)) {
+            COIL_USDT3(submit, entry.user_data, entry.opcode, entry.fd);
+            if (is_tracing()) {
+                record_submission(now, entry);
+            }
+        }
+    });
+}
+
+void note_wait(std::coroutine_handle<> waiter, wait_kind kind) noexcept {
+    record_wait(waiter.address(), static_cast<unsigned>(kind));
+}
+
+void note_spawn(promise_base& task) noexcept { record_spawn(task); }
+
+} // namespace coil::detail
