@@ -5,18 +5,21 @@
 #include <coil/coil.hpp>
 #include <coil/hiredis.hpp>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 
 using namespace coil;
 
+// [commands]
 task<> visit(hiredis::connection& c) {
     for (int i = 0; i < 10; ++i) {
         co_await c.call("INCR", "visits");
     }
 }
 
-task<> count_and_publish(hiredis::options server) {
+task<> count(hiredis::options server) {
     auto c = co_await hiredis::connection::connect(server);
     co_await c.call("DEL", "visits");
     scope visitors;
@@ -26,7 +29,12 @@ task<> count_and_publish(hiredis::options server) {
     co_await visitors.join();
     const auto visits = co_await c.call("GET", "visits");
     std::printf("visits: %s\n", std::string(visits.text()).c_str());
+}
+// [/commands]
 
+// [messages]
+task<> publish_and_receive(hiredis::options server) {
+    auto c = co_await hiredis::connection::connect(server);
     auto subscriber = co_await hiredis::subscriber::connect(server);
     co_await subscriber.subscribe({"news"});
     co_await c.call("PUBLISH", "news", "hello");
@@ -34,6 +42,12 @@ task<> count_and_publish(hiredis::options server) {
     if (const auto m = co_await messages.next()) {
         std::printf("%s: %s\n", m->channel.c_str(), m->payload.c_str());
     }
+}
+// [/messages]
+
+task<> count_and_publish(hiredis::options server) {
+    co_await count(server);
+    co_await publish_and_receive(server);
 }
 
 int main(int argc, char** argv) {
