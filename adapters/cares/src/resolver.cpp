@@ -4,13 +4,19 @@
 #include <coil/interop/from_callback.hpp>
 #include <coil/net/connect.hpp>
 
+#include <array>
 #include <charconv>
+#include <cstddef>
+#include <cstring>
 #include <exception>
 #include <optional>
 #include <utility>
 
 #include <ares.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 
 namespace coil::cares {
@@ -24,24 +30,35 @@ using clock = std::chrono::steady_clock;
     throw std::system_error(status, category(), "coil: cares: " + what);
 }
 
-/// "https" or "443"; in decimal with ARES_AI_NUMERICSERV.
-struct service_name {
-    std::string text;
-    int flags = 0;
-};
-
-std::optional<service_name> parse_service(std::string text) {
+/// The port of "https" or "443"; nullopt for anything else.
+std::optional<std::uint16_t> port_of(const std::string& service) {
     std::uint16_t port = 0;
-    const char* const end = text.data() + text.size();
-    const auto parsed = std::from_chars(text.data(), end, port);
+    const char* const end = service.data() + service.size();
+    const auto parsed = std::from_chars(service.data(), end, port);
     if (parsed.ec == std::errc() && parsed.ptr == end) {
-        return service_name{std::move(text), ARES_AI_NUMERICSERV};
+        return port;
     }
-    const bool is_name =
-        !text.empty() && ((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z'));
-    return is_name && text.find('\0') == std::string::npos
-               ? std::optional(service_name{std::move(text), 0})
-               : std::nullopt;
+    ::servent storage{};
+    ::servent* found = nullptr;
+    std::array<char, 4096> buffer; // NOLINT(*-member-init): filled by getservbyname_r
+    if (service.find('\0') != std::string::npos ||
+        ::getservbyname_r(service.c_str(), "tcp", &storage, buffer.data(), buffer.size(), &found) !=
+            0 ||
+        found == nullptr) {
+        return std::nullopt;
+    }
+    return ntohs(static_cast<std::uint16_t>(found->s_port));
+}
+
+/// The same address with another port.
+net::inet_address with_port(const net::inet_address& address, std::uint16_t port) {
+    ::sockaddr_storage copy{};
+    std::memcpy(&copy, address.data(), address.size());
+    const std::uint16_t in_network_order = htons(port);
+    static_assert(offsetof(::sockaddr_in, sin_port) == offsetof(::sockaddr_in6, sin6_port));
+    std::memcpy(reinterpret_cast<char*>(&copy) + offsetof(::sockaddr_in, sin_port),
+                &in_network_order, sizeof in_network_order);
+    return {reinterpret_cast<const ::sockaddr*>(&copy), address.size()};
 }
 
 } // namespace
@@ -57,7 +74,8 @@ public:
     channel& operator=(const channel&) = delete;
     ~channel() { close(); }
 
-    void start(const std::string& host, const service_name& service, completion<addresses> done);
+    /// Looks up the addresses, with port 0.
+    void start(const std::string& host, completion<addresses> done);
     void close() noexcept {
         task_.reset();
         if (handle_ != nullptr) {
@@ -74,6 +92,7 @@ private:
 
     foreign_loop loop_;
     ::ares_channel handle_ = nullptr;
+    bool is_running_ = false;
     std::exception_ptr failure_; // the task has ended
     std::optional<scope> task_;  // last: it uses the other members
 };
@@ -136,8 +155,7 @@ void channel::on_answer(void* user, int status, int, ::ares_addrinfo* found) noe
     }
 }
 
-void channel::start(const std::string& host, const service_name& service,
-                    completion<addresses> done) {
+void channel::start(const std::string& host, completion<addresses> done) {
     if (failure_) {
         std::rethrow_exception(failure_);
     }
@@ -147,13 +165,15 @@ void channel::start(const std::string& host, const service_name& service,
     }
     if (!task_) {
         task_.emplace();
+    }
+    if (!is_running_) {
         task_->spawn(run(), "c-ares");
+        is_running_ = true;
     }
     ::ares_addrinfo_hints hints{};
-    hints.ai_flags = service.flags;
     hints.ai_family = AF_UNSPEC;
     hints.ai_socktype = SOCK_STREAM; // otherwise every address is returned once per socket type
-    ::ares_getaddrinfo(handle_, host.c_str(), service.text.c_str(), &hints, &on_answer,
+    ::ares_getaddrinfo(handle_, host.c_str(), nullptr, &hints, &on_answer,
                        std::move(done).to_address());
     update_deadline();
 }
@@ -196,16 +216,23 @@ namespace {
 
 task<addresses> look_up(std::shared_ptr<detail::channel> by, std::string host,
                         std::string service) {
-    const auto parsed = parse_service(service);
-    if (!parsed) {
+    const auto port = port_of(service);
+    if (!port) {
         fail(ARES_ESERVICE, "service \"" + service + '"');
     }
     if (host.empty() || host.find('\0') != std::string::npos) {
         fail(ARES_EBADNAME, '"' + host + '"');
     }
+    if (const auto numeric = net::inet_address::parse(host, *port)) {
+        co_return addresses{*numeric};
+    }
     try {
-        co_return co_await from_callback<addresses>(
-            [&](completion<addresses> done) { by->start(host, *parsed, std::move(done)); });
+        addresses found = co_await from_callback<addresses>(
+            [&](completion<addresses> done) { by->start(host, std::move(done)); });
+        for (net::inet_address& address : found) {
+            address = with_port(address, *port);
+        }
+        co_return found;
     } catch (const std::system_error& e) {
         throw std::system_error(e.code(), "coil: cares: cannot resolve " + host);
     }
@@ -222,7 +249,9 @@ task<net::socket> resolve_and_connect(std::shared_ptr<detail::channel> by, std::
 class ares_category final : public std::error_category {
 public:
     [[nodiscard]] const char* name() const noexcept override { return "c-ares"; }
-    [[nodiscard]] std::string message(int code) const override { return ::ares_strerror(code); }
+    [[nodiscard]] std::string message(int code) const override {
+        return code == ARES_ESERVICE ? "Unknown service" : ::ares_strerror(code);
+    }
     [[nodiscard]] std::error_condition default_error_condition(int code) const noexcept override {
         switch (code) {
         case ARES_ETIMEOUT:

@@ -74,7 +74,10 @@ void multi::add(easy& e) {
     }
     if (!task_) {
         task_.emplace();
+    }
+    if (!is_running_) {
         task_->spawn(run(), "curl");
+        is_running_ = true;
     }
     active_.push_back(&e);
     e.index_ = active_.size() - 1;

@@ -51,8 +51,9 @@ private:
     foreign_loop loop_;
     ::CURLM* handle_;
     std::vector<easy*> active_;
-    bool is_due_ = false;                // libcurl wants to be called at once
-    bool timer_set_ = false;             // libcurl has set its timer since the flag was cleared
+    bool is_due_ = false;    // libcurl wants to be called at once
+    bool timer_set_ = false; // libcurl has set its timer since the flag was cleared
+    bool is_running_ = false;
     std::optional<std::string> failure_; // the task has ended
     std::optional<scope> task_;          // last: it uses the other members
 };

@@ -62,7 +62,12 @@ public:
     std::uint64_t enqueue(exchange& by, const std::string& encoded, std::size_t count) {
         note_state(encoded, count);
         outstanding_.push_back({&by, count});
-        output_ += encoded;
+        try {
+            output_ += encoded;
+        } catch (...) {
+            outstanding_.pop_back();
+            throw;
+        }
         has_output_.set();
         return first_ + outstanding_.size() - 1;
     }

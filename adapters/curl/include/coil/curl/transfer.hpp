@@ -32,7 +32,8 @@ class easy;
 ///     const curl::response r = co_await t.finish();
 ///
 /// Errors: every await throws curl::error if the transfer has failed; what was received before can
-/// be read first. The results of read_some() and write_some() are never negative.
+/// be read first. The results of read_some() and write_some() are not negative, except that
+/// timeout() gives -ETIMEDOUT.
 ///
 /// Threading: that of its client. One task may read while another writes.
 ///

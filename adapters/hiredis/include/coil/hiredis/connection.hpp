@@ -28,7 +28,7 @@ struct options {
     std::uint16_t port = 6379;
     std::string user{};     ///< with a password; "": the default user
     std::string password{}; ///< "": no AUTH
-    int database = 0;     ///< not 0: SELECT
+    int database = 0;       ///< not 0: SELECT
 
     /// "127.0.0.1:6379/0", as in the messages of exceptions.
     [[nodiscard]] std::string name() const;

@@ -48,7 +48,8 @@ public:
     [[nodiscard]] task<> psubscribe(std::vector<std::string> patterns);
     [[nodiscard]] task<> punsubscribe(std::vector<std::string> patterns);
 
-    /// The messages, without end. At most one such range may be in use.
+    /// The messages, without end. At most one such range may be in use; it must not outlive the
+    /// subscriber.
     [[nodiscard]] async_generator<message> messages();
 
 private:
