@@ -291,10 +291,10 @@ transfer& transfer::operator=(transfer&&) noexcept = default;
 transfer::~transfer() = default;
 
 task<long> transfer::status() {
-    while (!easy_->has_head()) {
+    while (!easy_->has_head() && !easy_->has_ended()) {
         co_await easy_->readable.wait();
     }
-    if (easy_->status() == 0) {
+    if (!easy_->has_head()) {
         easy_->check();
     }
     co_return easy_->status();

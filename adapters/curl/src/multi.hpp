@@ -69,7 +69,8 @@ public:
     /// By multi: it has ended, and was removed from the multi handle.
     void end(::CURLcode code, const char* reason) noexcept;
 
-    [[nodiscard]] bool has_head() const noexcept { return has_head_ || ended_; }
+    /// Whether the header of the last response, after redirects, is complete.
+    [[nodiscard]] bool has_head() const noexcept { return has_head_; }
     [[nodiscard]] bool has_ended() const noexcept { return ended_.has_value(); }
     [[nodiscard]] const header_list& headers() const noexcept { return headers_; }
     [[nodiscard]] ::CURL* handle() const noexcept { return handle_; }

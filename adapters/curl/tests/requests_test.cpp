@@ -82,6 +82,9 @@ TEST_F(CurlRequests, FollowsRedirectsToALimit) {
         expect_contains(text, "GET " + s.url("/redirect/11") + ": Maximum (10) redirects");
         auto t = client.start({.url = s.url("/redirect/2")});
         EXPECT_EQ(co_await t.status(), 200);
+        auto endless = client.start({.url = s.url("/redirect/11")});
+        const auto failed = [&]() -> task<> { co_await endless.status(); };
+        EXPECT_EQ((co_await code_of(failed())).value(), CURLE_TOO_MANY_REDIRECTS);
     }(server));
 }
 

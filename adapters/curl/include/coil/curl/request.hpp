@@ -47,7 +47,8 @@ struct request {
     std::string method{}; ///< "": GET, with a body POST, with `upload` PUT
     header_list headers{};
     std::string body{}; ///< sent if it is not empty
-    /// The body is written to the transfer instead: its size, or unknown_size for a chunked one.
+    /// The body is written to the transfer instead: its size, or unknown_size for a chunked one. It
+    /// cannot be sent again: a redirect that requires that fails with CURLE_SEND_FAIL_REWIND.
     std::optional<std::int64_t> upload{};
     std::size_t max_body = 64UL * 1024 * 1024; ///< of perform(); a longer body is an error
     int max_redirects = 10;                    ///< followed for HTTP and HTTPS; 0: none

@@ -22,7 +22,7 @@ class easy;
 ///         co_await copy(t, file);
 ///     }
 ///
-/// It is a byte_stream. At most 256 KiB in each direction are buffered: when they are full, libcurl
+/// It is a byte_stream. About 256 KiB in each direction are buffered: when they are full, libcurl
 /// pauses the transfer and reads no more from the socket until the task has consumed them, so a
 /// slow reader slows down the server.
 ///
@@ -39,6 +39,8 @@ class easy;
 ///
 /// Cancellation: an await that is cancelled throws std::system_error (operation_canceled) and loses
 /// nothing; the transfer continues. Destroying the transfer ends it at once.
+///
+/// Lifetime: it must not be moved or destroyed during an await of its members.
 class transfer {
 public:
     transfer(transfer&&) noexcept;

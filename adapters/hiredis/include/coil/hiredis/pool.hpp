@@ -26,6 +26,7 @@ class pool {
 public:
     class lease;
 
+    /// Connects to nothing yet. Precondition: max_connections > 0.
     explicit pool(options to, std::size_t max_connections = 8)
         : options_(std::move(to)), permits_(static_cast<std::ptrdiff_t>(max_connections)) {}
     pool(const pool&) = delete;
