@@ -129,7 +129,7 @@ channel::channel(const resolver_options& options) {
 void channel::on_socket(void* self, ::ares_socket_t fd, int reads, int writes) noexcept try {
     static_cast<channel*>(self)->loop_.watch(fd, (reads != 0 ? EPOLLIN : 0U) |
                                                      (writes != 0 ? EPOLLOUT : 0U));
-} catch (const std::system_error&) {
+} catch (const std::system_error&) { // NOLINT(bugprone-empty-catch): see above
 }
 
 void channel::on_answer(void* user, int status, int, ::ares_addrinfo* found) noexcept {

@@ -3,7 +3,6 @@
 #include <coil/curl/error.hpp>
 
 #include <algorithm>
-#include <cstring>
 #include <exception>
 #include <new>
 #include <string_view>
@@ -83,7 +82,9 @@ void easy::set_up() {
     set_method();
     for (const auto& [name, value] : request_.headers) {
         // "Name;" is libcurl's form of a field without a value.
-        const std::string line = value.empty() ? name + ';' : name + ": " + value;
+        std::string line = name;
+        line += value.empty() ? ";" : ": ";
+        line += value;
         ::curl_slist* const longer = ::curl_slist_append(fields_, line.c_str());
         if (longer == nullptr) {
             throw std::bad_alloc();
@@ -193,7 +194,7 @@ std::size_t easy::on_read(char* to, std::size_t size, std::size_t n, void* self)
         e.sending_paused_ = !e.output_ended_;
         return e.output_ended_ ? 0 : CURL_READFUNC_PAUSE;
     }
-    std::memcpy(to, e.output_.data() + e.output_sent_, ready);
+    std::copy_n(e.output_.data() + e.output_sent_, ready, to);
     e.output_sent_ += ready;
     if (e.output_sent_ == e.output_.size()) {
         e.output_.clear();
@@ -206,7 +207,8 @@ std::size_t easy::on_read(char* to, std::size_t size, std::size_t n, void* self)
 void easy::end(::CURLcode code, const char* reason) noexcept {
     ended_ = too_large_ ? CURLE_FILESIZE_EXCEEDED : code;
     if (reason != nullptr) {
-        std::strncpy(reason_.data(), reason, reason_.size() - 1);
+        const std::string_view text(reason);
+        std::copy_n(text.data(), std::min(text.size(), reason_.size() - 1), reason_.data());
     }
     readable.set();
     writable.set();
@@ -239,7 +241,7 @@ void easy::update_pauses() noexcept {
 
 std::size_t easy::take(std::span<char> to) noexcept {
     const std::size_t n = std::min(to.size(), input_.size() - input_taken_);
-    std::memcpy(to.data(), input_.data() + input_taken_, n);
+    std::copy_n(input_.data() + input_taken_, n, to.data());
     input_taken_ += n;
     if (input_taken_ == input_.size()) {
         input_.clear();

@@ -146,16 +146,16 @@ task<subscriber> subscriber::connect(options to) {
     co_return subscriber(std::move(connected));
 }
 
-task<> subscriber::subscribe(std::vector<std::string> channels) {
+task<> subscriber::subscribe(const std::vector<std::string>& channels) {
     return state_->confirmed(detail::encode("SUBSCRIBE", channels), channels.size());
 }
-task<> subscriber::unsubscribe(std::vector<std::string> channels) {
+task<> subscriber::unsubscribe(const std::vector<std::string>& channels) {
     return state_->confirmed(detail::encode("UNSUBSCRIBE", channels), channels.size());
 }
-task<> subscriber::psubscribe(std::vector<std::string> patterns) {
+task<> subscriber::psubscribe(const std::vector<std::string>& patterns) {
     return state_->confirmed(detail::encode("PSUBSCRIBE", patterns), patterns.size());
 }
-task<> subscriber::punsubscribe(std::vector<std::string> patterns) {
+task<> subscriber::punsubscribe(const std::vector<std::string>& patterns) {
     return state_->confirmed(detail::encode("PUNSUBSCRIBE", patterns), patterns.size());
 }
 

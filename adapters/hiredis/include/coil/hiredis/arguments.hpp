@@ -53,12 +53,17 @@ void append_argument(std::string& out, const T& value) {
     }
 }
 
-/// The command in Redis' protocol.
+/// Appends the command in Redis' protocol.
+template <argument... Args>
+void append_command(std::string& out, const Args&... args) {
+    append_size(out, '*', (count_arguments(args) + ...));
+    (append_argument(out, args), ...);
+}
+
 template <argument... Args>
 [[nodiscard]] std::string encode(const Args&... args) {
     std::string out;
-    append_size(out, '*', (count_arguments(args) + ...));
-    (append_argument(out, args), ...);
+    append_command(out, args...);
     return out;
 }
 

@@ -117,12 +117,16 @@ class connection::pipeline {
 public:
     template <detail::printable... Args>
     pipeline& command(const char* format, Args... args) {
-        return add(detail::format(format, args...));
+        encoded_ += detail::format(format, args...);
+        ++count_;
+        return *this;
     }
     template <argument... Args>
         requires(sizeof...(Args) > 0)
     pipeline& call(const Args&... args) {
-        return add(detail::encode(args...));
+        detail::append_command(encoded_, args...);
+        ++count_;
+        return *this;
     }
     [[nodiscard]] std::size_t size() const noexcept { return count_; }
 
@@ -136,12 +140,6 @@ public:
 private:
     friend class connection;
     explicit pipeline(std::shared_ptr<detail::wire> w) noexcept : wire_(std::move(w)) {}
-
-    pipeline& add(const std::string& encoded) {
-        encoded_ += encoded;
-        ++count_;
-        return *this;
-    }
 
     std::shared_ptr<detail::wire> wire_;
     std::string encoded_;

@@ -40,13 +40,13 @@ public:
     /// Closes the connection. Precondition: no task is using it.
     ~subscriber();
 
-    /// Return when the server has confirmed. Messages that arrive meanwhile are kept for
-    /// messages(). Precondition: the list is not empty.
-    [[nodiscard]] task<> subscribe(std::vector<std::string> channels);
-    [[nodiscard]] task<> unsubscribe(std::vector<std::string> channels);
+    /// Return when the server has confirmed. The names are copied before the calls return. Messages
+    /// that arrive meanwhile are kept for messages(). Precondition: the list is not empty.
+    [[nodiscard]] task<> subscribe(const std::vector<std::string>& channels);
+    [[nodiscard]] task<> unsubscribe(const std::vector<std::string>& channels);
     /// The same for patterns: "news.*".
-    [[nodiscard]] task<> psubscribe(std::vector<std::string> patterns);
-    [[nodiscard]] task<> punsubscribe(std::vector<std::string> patterns);
+    [[nodiscard]] task<> psubscribe(const std::vector<std::string>& patterns);
+    [[nodiscard]] task<> punsubscribe(const std::vector<std::string>& patterns);
 
     /// The messages, without end. At most one such range may be in use; it must not outlive the
     /// subscriber.
