@@ -3,8 +3,8 @@
 
 find_package(PkgConfig QUIET)
 
-# coil_add_adapter(NAME [MODULE module...] [PACKAGE debian-package]): adds coil::NAME if all of these pkg-config modules
-# are installed, and its tests and examples. An adapter without sources is a header-only library.
+# coil_add_adapter(NAME [MODULE module...] [PACKAGE debian-package]): adds coil::NAME if all of these pkg-config modules,
+# perhaps with versions (libcurl>=7.85), are installed, and its tests and examples. An adapter without sources is a header-only library.
 function(coil_add_adapter name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "PACKAGE" "MODULE")
     string(TOUPPER "COIL_${name}" prefix)
@@ -68,7 +68,9 @@ function(coil_install_adapter name modules package)
     install(FILES "${PROJECT_BINARY_DIR}/coil-${name}.cmake" DESTINATION "${dir}")
 
     string(REPLACE ";" ", " requires "coil = ${PROJECT_VERSION};${modules}")
-    string(REGEX REPLACE ", $" "" COIL_ADAPTER_REQUIRES "${requires}")
+    string(REGEX REPLACE ", $" "" requires "${requires}")
+    # pkg-config wants spaces around the comparison of a version, CMake none.
+    string(REGEX REPLACE "([^ ])([<>]?=)([^ ])" "\\1 \\2 \\3" COIL_ADAPTER_REQUIRES "${requires}")
     get_target_property(type coil_${name} TYPE)
     set(COIL_ADAPTER_LIBS "")
     if(NOT type STREQUAL "INTERFACE_LIBRARY")

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <curl/curl.h>
+
+namespace coil::curl {
+
+/// Header fields in their order. Names are compared without regard to case.
+class header_list {
+public:
+    using field = std::pair<std::string, std::string>;
+
+    header_list() = default;
+    header_list(std::initializer_list<field> fields) : fields_(fields) {}
+
+    void add(std::string name, std::string value) {
+        fields_.emplace_back(std::move(name), std::move(value));
+    }
+    void clear() noexcept { fields_.clear(); }
+    /// The value of the first field of that name.
+    [[nodiscard]] std::optional<std::string_view> find(std::string_view name) const noexcept;
+
+    [[nodiscard]] auto begin() const noexcept { return fields_.begin(); }
+    [[nodiscard]] auto end() const noexcept { return fields_.end(); }
+    [[nodiscard]] std::size_t size() const noexcept { return fields_.size(); }
+
+private:
+    std::vector<field> fields_;
+};
+
+/// What to request. Everything that is not here can be set by `configure`, which is called with the
+/// easy handle after all other options.
+///
+///     curl::request r{.url = "https://example.org/items", .method = "POST", .body = json};
+///     r.headers.add("Content-Type", "application/json");
+struct request {
+    std::string url{};
+    std::string method{}; ///< "": GET, with a body POST, with `upload` PUT
+    header_list headers{};
+    std::string body{}; ///< sent if it is not empty
+    /// The body is written to the transfer instead: its size, or unknown_size for a chunked one. It
+    /// cannot be sent again: a redirect that requires that fails with CURLE_SEND_FAIL_REWIND.
+    std::optional<std::int64_t> upload{};
+    std::size_t max_body = 64UL * 1024 * 1024; ///< of perform(); a longer body is an error
+    int max_redirects = 10;                    ///< followed for HTTP and HTTPS; 0: none
+    std::chrono::milliseconds connect_timeout{30'000};
+    std::chrono::milliseconds timeout{0}; ///< of the whole transfer; 0: none
+    std::function<void(::CURL*)> configure{};
+};
+
+inline constexpr std::int64_t unknown_size = -1;
+
+/// The answer to a request.
+struct response {
+    long status = 0; ///< 200, 404, ...
+    header_list headers{};
+    std::string body{};
+    std::string url{}; ///< the last one after redirects
+};
+
+} // namespace coil::curl

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <coil/core/buffer.hpp>
+#include <coil/core/io_result.hpp>
+#include <coil/core/task.hpp>
+#include <coil/curl/request.hpp>
+
+#include <memory>
+#include <string>
+
+namespace coil::curl {
+
+namespace detail {
+class multi;
+class easy;
+} // namespace detail
+
+/// A request whose response is read, and whose body may be written, while it is transferred.
+///
+///     auto t = client.start({.url = url});
+///     if (co_await t.status() == 200) {
+///         co_await copy(t, file);
+///     }
+///
+/// It is a byte_stream. About 256 KiB in each direction are buffered: when they are full, libcurl
+/// pauses the transfer and reads no more from the socket until the task has consumed them, so a
+/// slow reader slows down the server.
+///
+///     auto t = client.start({.url = url, .method = "PUT", .upload = curl::unknown_size});
+///     co_await copy(file, t);
+///     co_await t.shutdown_write();
+///     const curl::response r = co_await t.finish();
+///
+/// Errors: every await throws curl::error if the transfer has failed; what was received before can
+/// be read first. The results of read_some() and write_some() are not negative, except that
+/// timeout() gives -ETIMEDOUT.
+///
+/// Threading: that of its client. One task may read while another writes.
+///
+/// Cancellation: an await that is cancelled throws std::system_error (operation_canceled) and loses
+/// nothing; the transfer continues. Destroying the transfer ends it at once.
+///
+/// Lifetime: it must not be moved or destroyed during an await of its members.
+class transfer {
+public:
+    transfer(transfer&&) noexcept;
+    transfer& operator=(transfer&&) noexcept;
+    ~transfer();
+
+    /// Waits for the header of the response, after redirects.
+    [[nodiscard]] task<long> status();
+    /// The header fields; complete when status() has returned.
+    [[nodiscard]] const header_list& headers() const noexcept;
+
+    /// The next bytes of the body; 0 at its end.
+    [[nodiscard]] task<io_result> read_some(mutable_buffer to);
+
+    /// Copies bytes of the request's body into the buffer, after waiting until there is space.
+    /// Throws curl::error (CURLE_SEND_ERROR) when the transfer has ended.
+    [[nodiscard]] task<io_result> write_some(const_buffer from);
+    /// Ends the request's body.
+    [[nodiscard]] task<io_result> shutdown_write();
+
+    /// Reads the rest of the body, up to max_body, and returns the whole response.
+    [[nodiscard]] task<response> finish();
+
+    /// For curl_easy_getinfo().
+    [[nodiscard]] ::CURL* native_handle() const noexcept;
+
+private:
+    friend class client;
+    explicit transfer(std::unique_ptr<detail::easy> e) noexcept;
+
+    std::unique_ptr<detail::easy> easy_;
+};
+
+} // namespace coil::curl

@@ -1,0 +1,207 @@
+#include "multi.hpp"
+
+#include <coil/curl/error.hpp>
+
+#include <chrono>
+#include <exception>
+#include <new>
+#include <utility>
+
+#include <sys/epoll.h>
+
+namespace coil::curl::detail {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+/// libcurl may ask again to be called at once; after so many rounds other tasks get their turn.
+constexpr int rounds_at_once = 16;
+
+} // namespace
+
+multi::multi(const client_options& options) {
+    static const ::CURLcode initialized = ::curl_global_init(CURL_GLOBAL_ALL);
+    handle_ = initialized == CURLE_OK ? ::curl_multi_init() : nullptr;
+    if (handle_ == nullptr) {
+        throw std::bad_alloc();
+    }
+    // NOLINTBEGIN(*-vararg): libcurl's interface
+    ::curl_multi_setopt(handle_, CURLMOPT_SOCKETFUNCTION, &on_socket);
+    ::curl_multi_setopt(handle_, CURLMOPT_SOCKETDATA, this);
+    ::curl_multi_setopt(handle_, CURLMOPT_TIMERFUNCTION, &on_timer);
+    ::curl_multi_setopt(handle_, CURLMOPT_TIMERDATA, this);
+    ::curl_multi_setopt(handle_, CURLMOPT_MAX_TOTAL_CONNECTIONS, options.max_connections);
+    ::curl_multi_setopt(handle_, CURLMOPT_MAX_HOST_CONNECTIONS, options.max_connections_per_host);
+    ::curl_multi_setopt(handle_, CURLMOPT_MAXCONNECTS, options.max_idle_connections);
+    // NOLINTEND(*-vararg)
+}
+
+multi::~multi() {
+    task_.reset();
+    ::curl_multi_cleanup(handle_); // calls on_socket
+}
+
+int multi::on_socket(::CURL*, ::curl_socket_t fd, int what, void* self, void*) noexcept try {
+    std::uint32_t events = 0;
+    if (what == CURL_POLL_IN || what == CURL_POLL_INOUT) {
+        events |= EPOLLIN;
+    }
+    if (what == CURL_POLL_OUT || what == CURL_POLL_INOUT) {
+        events |= EPOLLOUT;
+    }
+    static_cast<multi*>(self)->loop_.watch(fd, events);
+    return 0;
+} catch (const std::exception&) {
+    return -1; // libcurl aborts the transfers
+}
+
+int multi::on_timer(::CURLM*, long ms, void* self) noexcept {
+    auto& m = *static_cast<multi*>(self);
+    m.timer_set_ = true;
+    m.is_due_ = ms == 0;
+    if (ms > 0) {
+        m.loop_.set_deadline(clock::now() + std::chrono::milliseconds(ms));
+    } else {
+        m.loop_.clear_deadline();
+    }
+    return 0;
+}
+
+void multi::add(easy& e) {
+    if (failure_) {
+        e.fail(CURLE_FAILED_INIT, *failure_);
+    }
+    if (!task_) {
+        task_.emplace();
+    }
+    if (!is_running_) {
+        task_->spawn(run(), "curl");
+        is_running_ = true;
+    }
+    active_.push_back(&e);
+    e.index_ = active_.size() - 1;
+    if (const ::CURLMcode code = ::curl_multi_add_handle(handle_, e.handle_); code != CURLM_OK) {
+        active_.pop_back();
+        e.fail(CURLE_FAILED_INIT, ::curl_multi_strerror(code));
+    }
+    settle();
+}
+
+void multi::remove(easy& e) noexcept {
+    ::curl_multi_remove_handle(handle_, e.handle_);
+    std::swap(active_[e.index_], active_.back());
+    active_[e.index_]->index_ = e.index_;
+    active_.pop_back();
+}
+
+void multi::act(::curl_socket_t fd, int events) noexcept {
+    int running = 0;
+    ::curl_multi_socket_action(handle_, fd, events, &running);
+}
+
+void multi::settle() noexcept {
+    for (int i = 0; is_due_ && i < rounds_at_once; ++i) {
+        is_due_ = false;
+        act(CURL_SOCKET_TIMEOUT, 0);
+    }
+    reap();
+    if (is_due_) {
+        loop_.set_deadline(clock::now());
+    }
+}
+
+void multi::reap() noexcept {
+    int left = 0;
+    while (const ::CURLMsg* const message = ::curl_multi_info_read(handle_, &left)) {
+        if (message->msg == CURLMSG_DONE) {
+            const ::CURLcode code = message->data.result; // NOLINT(*-union-access)
+            void* of = nullptr;
+            ::curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &of); // NOLINT(*-vararg)
+            auto& e = *static_cast<easy*>(of);
+            remove(e);
+            e.end(code, nullptr);
+        }
+    }
+}
+
+task<> multi::run() {
+    try {
+        for (;;) {
+            const auto woken = co_await loop_.wait();
+            for (const auto& [fd, events] : woken.ready) {
+                if (events != 0) {
+                    // Errors are found by reading; a failed connect() also reports EPOLLOUT.
+                    act(fd, ((events & ~EPOLLOUT) != 0 ? CURL_CSELECT_IN : 0) |
+                                ((events & EPOLLOUT) != 0 ? CURL_CSELECT_OUT : 0));
+                }
+            }
+            if (woken.expired) {
+                timer_set_ = false;
+                is_due_ = true;
+            }
+            settle();
+            // libcurl does not set its timer again if the next time is the one it has set last.
+            if (long ms = -1; woken.expired && !timer_set_ &&
+                              ::curl_multi_timeout(handle_, &ms) == CURLM_OK && ms >= 0) {
+                loop_.set_deadline(clock::now() + std::chrono::milliseconds(ms));
+            }
+        }
+    } catch (const std::exception& e) {
+        failure_ = e.what();
+        fail_all(CURLE_FAILED_INIT, e.what());
+    }
+}
+
+void multi::fail_all(::CURLcode code, const char* reason) noexcept {
+    while (!active_.empty()) {
+        easy& e = *active_.back();
+        remove(e);
+        e.end(code, reason);
+    }
+}
+
+void multi::close() noexcept {
+    task_.reset();
+    fail_all(CURLE_ABORTED_BY_CALLBACK, "the client was destroyed");
+}
+
+} // namespace coil::curl::detail
+
+namespace coil::curl {
+
+client::client(const client_options& options) : multi_(std::make_shared<detail::multi>(options)) {}
+client::client(client&&) noexcept = default;
+client& client::operator=(client&& other) noexcept {
+    client(std::move(other)).multi_.swap(multi_);
+    return *this;
+}
+client::~client() {
+    if (multi_) {
+        multi_->close();
+    }
+}
+
+std::size_t client::active() const noexcept { return multi_->active(); }
+
+namespace {
+
+task<response> run_request(std::shared_ptr<detail::multi> on, request what) {
+    detail::easy e(std::move(on), std::move(what), true);
+    while (!e.has_ended()) {
+        co_await e.readable.wait();
+    }
+    co_return e.take_response();
+}
+
+} // namespace
+
+task<response> client::perform(request what) { return run_request(multi_, std::move(what)); }
+
+task<response> client::get(std::string url) { return perform({.url = std::move(url)}); }
+
+transfer client::start(request what) {
+    return transfer(std::make_unique<detail::easy>(multi_, std::move(what), false));
+}
+
+} // namespace coil::curl

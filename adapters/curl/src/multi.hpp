@@ -1,0 +1,127 @@
+#pragma once
+
+#include <coil/compose/scope.hpp>
+#include <coil/curl/client.hpp>
+#include <coil/interop/foreign_loop.hpp>
+#include <coil/sync/event.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <curl/curl.h>
+
+namespace coil::curl::detail {
+
+/// A multi handle and the task that runs it. libcurl is called by that task and by the tasks that
+/// use transfers, all on one context, and never inside one of its callbacks, since coroutines do
+/// not resume there.
+class multi {
+public:
+    explicit multi(const client_options& options);
+    multi(const multi&) = delete;
+    multi& operator=(const multi&) = delete;
+    ~multi();
+
+    /// Starts a transfer. Its end is reported by easy::end().
+    void add(easy& e);
+    /// Ends a transfer early.
+    void remove(easy& e) noexcept;
+    /// Does what is due after a call of libcurl by a task.
+    void settle() noexcept;
+    /// Ends all transfers, and the task.
+    void close() noexcept;
+
+    [[nodiscard]] std::size_t active() const noexcept { return active_.size(); }
+
+private:
+    static int on_socket(::CURL* easy, ::curl_socket_t fd, int what, void* self, void* of) noexcept;
+    static int on_timer(::CURLM* multi, long ms, void* self) noexcept;
+
+    task<> run();
+    void act(::curl_socket_t fd, int events) noexcept;
+    void reap() noexcept;
+    void fail_all(::CURLcode code, const char* reason) noexcept;
+
+    foreign_loop loop_;
+    ::CURLM* handle_;
+    std::vector<easy*> active_;
+    bool is_due_ = false;    // libcurl wants to be called at once
+    bool timer_set_ = false; // libcurl has set its timer since the flag was cleared
+    bool is_running_ = false;
+    std::optional<std::string> failure_; // the task has ended
+    std::optional<scope> task_;          // last: it uses the other members
+};
+
+/// A transfer.
+class easy {
+public:
+    easy(std::shared_ptr<multi> on, request what, bool collects);
+    easy(const easy&) = delete;
+    easy& operator=(const easy&) = delete;
+    ~easy();
+
+    /// By multi: it has ended, and was removed from the multi handle.
+    void end(::CURLcode code, const char* reason) noexcept;
+
+    /// Whether the header of the last response, after redirects, is complete.
+    [[nodiscard]] bool has_head() const noexcept { return has_head_; }
+    [[nodiscard]] bool has_ended() const noexcept { return ended_.has_value(); }
+    [[nodiscard]] const header_list& headers() const noexcept { return headers_; }
+    [[nodiscard]] ::CURL* handle() const noexcept { return handle_; }
+    [[nodiscard]] long status() const noexcept;
+
+    [[nodiscard]] std::size_t take(std::span<char> to) noexcept;
+    [[nodiscard]] std::size_t put(std::span<const char> from);
+    void end_body() noexcept;
+    /// Keeps the whole body from here on, instead of pausing.
+    void collect() noexcept;
+    [[nodiscard]] response take_response();
+    /// Throws if the transfer has failed.
+    void check() const;
+    [[noreturn]] void fail(::CURLcode code, const std::string& reason) const;
+
+    auto_reset_event readable; // something was received, or it has ended
+    auto_reset_event writable;
+
+private:
+    friend class multi;
+
+    static std::size_t on_header(char* line, std::size_t, std::size_t size, void* self) noexcept;
+    static std::size_t on_body(char* data, std::size_t, std::size_t size, void* self) noexcept;
+    static std::size_t on_read(char* to, std::size_t size, std::size_t n, void* self) noexcept;
+
+    void set_up();
+    void set_method();
+    void add_header(std::string_view line);
+    void update_pauses() noexcept;
+
+    std::shared_ptr<multi> multi_;
+    request request_;
+    ::CURL* handle_;
+    ::curl_slist* fields_ = nullptr;
+    std::array<char, CURL_ERROR_SIZE> reason_{};
+    header_list headers_;
+    std::string input_;
+    std::size_t input_taken_ = 0;
+    std::string output_;
+    std::size_t output_sent_ = 0;
+    std::optional<::CURLcode> ended_;
+    std::size_t index_ = 0; // in multi::active_
+    bool collects_;
+    bool has_head_ = false;
+    bool too_large_ = false;
+    bool output_ended_ = false;
+    bool receiving_paused_ = false;
+    bool sending_paused_ = false;
+};
+
+/// The most that a transfer buffers in each direction.
+inline constexpr std::size_t buffer_limit = 256UL * 1024;
+
+} // namespace coil::curl::detail

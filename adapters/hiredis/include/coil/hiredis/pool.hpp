@@ -1,0 +1,71 @@
+#pragma once
+
+#include <coil/core/task.hpp>
+#include <coil/hiredis/connection.hpp>
+#include <coil/sync/semaphore.hpp>
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace coil::hiredis {
+
+/// Connections to one server that tasks borrow for transactions and blocking commands.
+///
+///     hiredis::pool pool({.port = 6379}, 8);
+///     auto c = co_await pool.acquire();
+///     co_await c->call("BLPOP", "jobs", 0);
+///
+/// A connection is established when none is idle and fewer than the maximum are in use. It is given
+/// back when the lease is destroyed. A connection that is not is_clean() then, because it broke, a
+/// command was cancelled, or a transaction was not ended, is closed instead, so that the next lease
+/// gets a new connection. Nothing else reconnects, and failed commands are not repeated.
+///
+/// Threading: one context, on which it is also destroyed; its leases must not outlive it.
+class pool {
+public:
+    class lease;
+
+    /// Connects to nothing yet. Precondition: max_connections > 0.
+    explicit pool(options to, std::size_t max_connections = 8)
+        : options_(std::move(to)), permits_(static_cast<std::ptrdiff_t>(max_connections)) {}
+    pool(const pool&) = delete;
+    pool& operator=(const pool&) = delete;
+    ~pool() = default;
+
+    /// Waits until a connection is available: an idle one, or a new one. Errors are those of
+    /// connection::connect(). Cancellation: std::errc::operation_canceled; nothing is taken.
+    [[nodiscard]] task<lease> acquire();
+
+    /// The number of connections that are not in use.
+    [[nodiscard]] std::size_t idle() const noexcept { return idle_.size(); }
+
+private:
+    options options_;
+    std::vector<connection> idle_;
+    counting_semaphore<> permits_;
+};
+
+/// A connection that is borrowed from a pool. Move-only.
+class pool::lease {
+public:
+    lease(lease&& other) noexcept = default;
+    lease& operator=(lease&&) = delete;
+    lease(const lease&) = delete;
+    lease& operator=(const lease&) = delete;
+    ~lease();
+
+    [[nodiscard]] connection& operator*() noexcept { return connection_; }
+    [[nodiscard]] connection* operator->() noexcept { return &connection_; }
+
+private:
+    friend class pool;
+    lease(pool& from, counting_semaphore<>::guard permit, connection taken) noexcept
+        : pool_(&from), permit_(std::move(permit)), connection_(std::move(taken)) {}
+
+    pool* pool_;
+    counting_semaphore<>::guard permit_;
+    connection connection_;
+};
+
+} // namespace coil::hiredis

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+
+#include <hiredis/hiredis.h>
+
+namespace coil::hiredis {
+
+/// A reply of the server, or an element of one. A view: it is valid as long as the reply that owns
+/// it.
+///
+///     const hiredis::reply pair = co_await c.call("MGET", "a", "b");
+///     if (!pair[0].is_nil()) use(pair[0].text());
+///
+/// Thread-compatible, like a container.
+class reply_view {
+public:
+    explicit reply_view(const ::redisReply* reply) noexcept : reply_(reply) {}
+
+    /// The value is missing: a key that does not exist, a transaction that was not executed.
+    [[nodiscard]] bool is_nil() const noexcept {
+        return reply_ == nullptr || reply_->type == REDIS_REPLY_NIL;
+    }
+    /// The server refused the command. Only pipelines and array elements give such replies; a
+    /// single command throws command_error.
+    [[nodiscard]] bool is_error() const noexcept {
+        return reply_ != nullptr && reply_->type == REDIS_REPLY_ERROR;
+    }
+    /// The text of a string, a status or an error. Throws hiredis::error for other types, nil
+    /// included.
+    [[nodiscard]] std::string_view text() const;
+    /// The value of an integer. Throws hiredis::error for other types.
+    [[nodiscard]] long long integer() const;
+
+    /// The number of elements of an array; 0 for other types.
+    [[nodiscard]] std::size_t size() const noexcept {
+        return reply_ == nullptr || reply_->element == nullptr ? 0 : reply_->elements;
+    }
+    /// An element of an array. Throws std::out_of_range.
+    [[nodiscard]] reply_view operator[](std::size_t index) const;
+
+    /// hiredis' structure; null for a reply that was moved from.
+    [[nodiscard]] const ::redisReply* native_handle() const noexcept { return reply_; }
+
+private:
+    const ::redisReply* reply_;
+};
+
+/// A reply that owns its memory. Move-only.
+class reply : public reply_view {
+public:
+    /// Nil.
+    reply() noexcept : reply_view(nullptr) {}
+    /// Takes ownership of a reply of hiredis.
+    explicit reply(::redisReply* owned) noexcept : reply_view(owned), owner_(owned) {}
+
+    reply(reply&& other) noexcept : reply(other.owner_.release()) {
+        static_cast<reply_view&>(other) = reply_view(nullptr);
+    }
+    reply& operator=(reply&& other) noexcept {
+        owner_ = std::move(other.owner_);
+        static_cast<reply_view&>(*this) = reply_view(owner_.get());
+        static_cast<reply_view&>(other) = reply_view(other.owner_.get());
+        return *this;
+    }
+    reply(const reply&) = delete;
+    reply& operator=(const reply&) = delete;
+    ~reply() = default;
+
+private:
+    struct freer {
+        void operator()(::redisReply* r) const noexcept { ::freeReplyObject(r); }
+    };
+    std::unique_ptr<::redisReply, freer> owner_;
+};
+
+} // namespace coil::hiredis

@@ -1,0 +1,24 @@
+#include <coil/hiredis/pool.hpp>
+
+namespace coil::hiredis {
+
+task<pool::lease> pool::acquire() {
+    auto permit = co_await permits_.acquire_guard();
+    while (!idle_.empty()) {
+        connection c = std::move(idle_.back());
+        idle_.pop_back();
+        if (c.is_clean()) { // the server may have closed it meanwhile
+            co_return lease(*this, std::move(permit), std::move(c));
+        }
+    }
+    connection c = co_await connection::connect(options_);
+    co_return lease(*this, std::move(permit), std::move(c));
+}
+
+pool::lease::~lease() {
+    if (connection_.is_clean()) {
+        pool_->idle_.push_back(std::move(connection_));
+    }
+}
+
+} // namespace coil::hiredis
