@@ -60,6 +60,7 @@ void accept_one(tcp::acceptor& acceptor) {
     });
 }
 
+// [client]
 coil::task<> client(asio::any_io_executor executor, tcp::endpoint server, int messages) {
     tcp::socket socket(executor);
     co_await coil::timeout(socket.async_connect(server, coil::use_coil), 5s);
@@ -71,6 +72,7 @@ coil::task<> client(asio::any_io_executor executor, tcp::endpoint server, int me
         std::printf("%s\n", answer.c_str());
     }
 }
+// [/client]
 
 } // namespace
 
