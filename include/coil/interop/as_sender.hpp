@@ -57,7 +57,8 @@ public:
             on_stop_.emplace(typename V::get_stop_token_t{}(typename V::get_env_t{}(receiver_)),
                              stopper{stop_});
             task<> work = run(completer(*this));
-            on.co_spawn(std::move(work));
+            has_task_ = true;
+            on.co_spawn(std::move(work)); // the operation may be destroyed when this returns
         } catch (...) {
             fail(std::current_exception());
         }
@@ -76,14 +77,15 @@ private:
     using token = std::remove_cvref_t<std::invoke_result_t<
         typename V::get_stop_token_t, std::invoke_result_t<typename V::get_env_t, const R&>>>;
 
-    /// Completes the receiver with set_stopped() if the task is destroyed before its end.
+    /// Completes the receiver with set_stopped() if the task is destroyed before its end. Has no
+    /// effect if the task could not be created.
     class completer {
     public:
         explicit completer(await_operation& op) noexcept : op_(&op) {}
         completer(completer&& other) noexcept : op_(std::exchange(other.op_, nullptr)) {}
         completer& operator=(completer&&) = delete;
         ~completer() {
-            if (op_ != nullptr) {
+            if (op_ != nullptr && op_->has_task_) {
                 op_->stop();
             }
         }
@@ -147,6 +149,7 @@ private:
     io_context* const context_;
     A awaitable_;
     R receiver_;
+    bool has_task_ = false;
     inplace_stop_source stop_;
     std::optional<typename stop_callback_of<token, stopper>::type> on_stop_;
 };

@@ -202,8 +202,13 @@ public:
             return false;
         }
         refuse_resumed_each_round(waiter);
-        operation_.emplace(std::move(sender_), receiver(*this));
         begin(waiter, nearest_root(waiter));
+        try {
+            operation_.emplace(std::move(sender_), receiver(*this));
+        } catch (...) {
+            end();
+            throw;
+        }
         event_loop* const loop = target().loop;
         if (token.stop_possible()) {
             relay_.emplace(token, stop_);
@@ -295,8 +300,6 @@ private:
 template <class V, class S>
 class [[nodiscard("did you forget to co_await?")]] sender_awaitable {
 public:
-    template <class T>
-    explicit sender_awaitable(std::in_place_t, T&& sender) : sender_(std::forward<T>(sender)) {}
     explicit sender_awaitable(S sender) : sender_(std::move(sender)) {}
 
     [[nodiscard]] sender_awaiter<V, S> operator co_await() && {

@@ -42,7 +42,7 @@ struct basic_use_coil {
 ///
 /// Nothing happens before the await, which may be passed to timeout(), when_any() and other
 /// combinators. Arguments are stored as their decayed types; buffers must outlive the await. It
-/// makes two small allocations beside Asio's own.
+/// makes three small allocations beside Asio's own.
 ///
 /// Results: an operation with the signature void(error_code, T) returns a T, several values are
 /// returned as a std::tuple. An error is thrown as std::system_error, also by Boost.Asio, with the
