@@ -5,6 +5,7 @@
 
 #include <coil/execution.hpp>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <functional>
@@ -200,21 +201,30 @@ TYPED_TEST(Senders, AShutdownStopsTheSenderAndWaits) {
 TYPED_TEST(Senders, ADestroyedFrameStopsTheSenderAndWaits) {
     using V = TypeParam;
     std::vector<std::jthread> threads;
-    const auto work = [](std::vector<std::jthread>& on) -> task<> {
-        const auto waits = [](std::vector<std::jthread>& t) -> task<> {
-            co_await as_awaitable(on_thread<V>(t, 1));
+    std::atomic<int> completed{0};
+    const auto work = [](std::vector<std::jthread>& on, std::atomic<int>& count) -> task<> {
+        const auto completes_later = [](std::vector<std::jthread>& t,
+                                        std::atomic<int>& n) -> task<> {
+            co_await as_awaitable(make_sender<V, set_value<V>()>([&t, &n](auto& receiver) {
+                t.emplace_back([&receiver, &n] {
+                    std::this_thread::sleep_for(5ms);
+                    ++n;
+                    set_value<V>{}(std::move(receiver));
+                });
+            }));
         };
-        const auto stops = []() -> task<> { co_await as_awaitable(until_stopped<V>()); };
+        const auto is_stopped = []() -> task<> { co_await as_awaitable(until_stopped<V>()); };
         try {
             scope s;
-            s.spawn(waits(on));
-            s.spawn(stops());
+            s.spawn(completes_later(on, count));
+            s.spawn(is_stopped());
             co_await yield();
             throw std::runtime_error("the scope is left without join()");
         } catch (const std::runtime_error&) {
+            EXPECT_EQ(count.load(), 1) << "the frame was destroyed before the sender completed";
         }
     };
-    coil::run(work(threads));
+    coil::run(work(threads, completed));
 }
 
 // ---- schedulers
