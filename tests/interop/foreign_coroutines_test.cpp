@@ -264,10 +264,11 @@ TYPED_TEST(ForeignCoroutines, AreDestroyedWithTheTaskThatOwnsThem) {
     {
         io_context ctx;
         ctx.co_spawn(work(destroyed));
-        ctx.start();
-        std::this_thread::sleep_for(2ms);
-        ctx.stop();
-        ctx.join();
+        ctx.co_spawn([]() -> task<> {
+            co_await sleep_for(2ms); // the other task has started before
+            this_context().stop();
+        });
+        ctx.run();
     }
     EXPECT_EQ(destroyed, 1);
 }

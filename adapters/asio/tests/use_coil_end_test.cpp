@@ -11,7 +11,6 @@
 #include <chrono>
 #include <fstream>
 #include <memory>
-#include <optional>
 #include <ostream>
 #include <random>
 #include <string>
@@ -142,10 +141,11 @@ TEST_P(UseCoilOperation, EndsWithItsContext) {
     {
         io_context ctx;
         ctx.co_spawn(GetParam().start(o));
-        ctx.start();
-        std::this_thread::sleep_for(5ms);
-        ctx.stop();
-        ctx.join();
+        ctx.co_spawn([]() -> task<> {
+            co_await sleep_for(2ms); // the operation has started before
+            this_context().stop();
+        });
+        ctx.run();
     }
     // The objects can be used: nothing refers to the context or the frame.
     asio::error_code ignored;
@@ -168,7 +168,10 @@ TEST(UseCoil, AStoppedReadReturnsWhatItHasRead) {
         };
         auto waits = spawn(read(o), source.get_token());
         asio::write(o.b, asio::buffer("123", 3));
-        co_await sleep_for(5ms);
+        co_await yield();
+        while (o.a.available() != 0) {
+            co_await sleep_for(1ms);
+        }
         source.request_stop();
         const auto [error, n] = co_await std::move(waits);
         EXPECT_EQ(error, asio::error::operation_aborted);
@@ -265,22 +268,22 @@ TEST(UseCoil, AHandlerThatAsioDestroysEndsTheAwait) {
 }
 
 TEST(UseCoil, AnAwaitOutlivesItsAsioThread) {
-    const auto waits = [](std::optional<objects>& o) -> task<std::error_code> {
-        try {
-            co_await o->timer.async_wait(use_coil);
-        } catch (const std::system_error& e) {
-            co_return e.code();
-        }
-        co_return {};
+    const auto work = []() -> task<std::error_code> {
+        const auto waits = [](objects& o) -> task<std::error_code> {
+            try {
+                co_await o.timer.async_wait(use_coil);
+            } catch (const std::system_error& e) {
+                co_return e.code();
+            }
+            co_return {};
+        };
+        auto o = std::make_unique<objects>();
+        auto handle = spawn(waits(*o));
+        co_await yield(); // it has started
+        o.reset();        // the timer aborts the wait, whose handler may not run any more
+        co_return co_await std::move(handle);
     };
-    std::optional<objects> o(std::in_place);
-    io_context ctx;
-    auto handle = ctx.spawn(waits(o));
-    ctx.start();
-    std::this_thread::sleep_for(5ms);
-    o.reset(); // the timer aborts the wait, whose handler may no longer run
-    EXPECT_EQ(handle.get(), std::errc::operation_canceled);
-    ctx.join();
+    EXPECT_EQ(coil::run(work()), std::errc::operation_canceled);
 }
 
 /// The network resets the connection after a number of bytes.
