@@ -3,13 +3,22 @@
 
 find_package(PkgConfig QUIET)
 
-# coil_add_adapter(NAME [MODULE module...] [PACKAGE debian-package]): adds coil::NAME if all of these pkg-config modules,
-# perhaps with versions (libcurl>=7.85), are installed, and its tests and examples. An adapter without sources is a header-only library.
+# coil_add_adapter(NAME [MODULE module...] [HEADER header...] [PACKAGE debian-package]): adds coil::NAME, its tests and
+# examples, if all of these pkg-config modules, perhaps with versions (libcurl>=7.85), are installed, and one of these
+# headers, for libraries without a pkg-config file. An adapter without sources is a header-only library.
 function(coil_add_adapter name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "PACKAGE" "MODULE")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "PACKAGE" "MODULE;HEADER")
     string(TOUPPER "COIL_${name}" prefix)
     set_property(GLOBAL APPEND PROPERTY COIL_ADAPTERS_KNOWN ${name})
     set_property(GLOBAL PROPERTY COIL_PACKAGE_OF_${name} "${arg_PACKAGE}")
+    if(arg_HEADER)
+        find_path(${prefix}_INCLUDE_DIR NAMES ${arg_HEADER})
+        mark_as_advanced(${prefix}_INCLUDE_DIR)
+        if(NOT ${prefix}_INCLUDE_DIR)
+            message(STATUS "no coil::${name}: there is no <${arg_HEADER}> (./dev test --interop, or ${arg_PACKAGE})")
+            return()
+        endif()
+    endif()
     if(arg_MODULE)
         if(PKG_CONFIG_FOUND)
             # Looked up anew each time, so that a library is found once it is installed.
@@ -42,9 +51,13 @@ function(coil_add_adapter name)
     target_sources(${target} ${scope} FILE_SET HEADERS BASE_DIRS "${CMAKE_CURRENT_SOURCE_DIR}/include" FILES ${headers})
     target_compile_features(${target} ${scope} cxx_std_20)
     target_link_libraries(${target} ${scope} coil::coil ${library})
+    # A folder that the compiler searches anyway must not be named: the order of the folders matters.
+    if(arg_HEADER AND NOT ${prefix}_INCLUDE_DIR IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
+        target_include_directories(${target} SYSTEM ${scope} "$<BUILD_INTERFACE:${${prefix}_INCLUDE_DIR}>")
+    endif()
 
     if(COIL_INSTALL)
-        coil_install_adapter(${name} "${arg_MODULE}" "${arg_PACKAGE}")
+        coil_install_adapter(${name} "${arg_MODULE}" "${arg_HEADER}" "${arg_PACKAGE}")
     endif()
     if(COIL_BUILD_ADAPTER_TESTS)
         coil_add_adapter_tests(${name} coil::${name})
@@ -52,7 +65,7 @@ function(coil_add_adapter name)
 endfunction()
 
 # The targets of each adapter are a file of their own, so that coil is found where the adapted library is not.
-function(coil_install_adapter name modules package)
+function(coil_install_adapter name modules headers package)
     include(GNUInstallDirs)
     set(dir "${CMAKE_INSTALL_LIBDIR}/cmake/coil")
     install(TARGETS coil_${name} EXPORT coil-${name}-targets
@@ -62,6 +75,7 @@ function(coil_install_adapter name modules package)
     install(EXPORT coil-${name}-targets NAMESPACE coil:: DESTINATION "${dir}")
     set(COIL_ADAPTER ${name})
     set(COIL_ADAPTER_MODULES "${modules}")
+    set(COIL_ADAPTER_HEADERS "${headers}")
     set(COIL_ADAPTER_PACKAGE "${package}")
     string(TOUPPER "COIL_${name}" COIL_ADAPTER_PREFIX)
     configure_file("${PROJECT_SOURCE_DIR}/cmake/coil-adapter.cmake.in" "${PROJECT_BINARY_DIR}/coil-${name}.cmake" @ONLY)

@@ -31,7 +31,7 @@ packages_of() {
         debuggers) echo gdb "$(lldb_package)" ;;
         chroot) echo debootstrap ;;
         docs) echo mkdocs mkdocs-material python3-pygments doxygen python3 ;;
-        adapters) echo libpq-dev libcurl4-openssl-dev libhiredis-dev librdkafka-dev libc-ares-dev libsqlite3-dev libasio-dev ;;
+        adapters) echo libpq-dev libcurl4-openssl-dev libhiredis-dev librdkafka-dev libc-ares-dev libsqlite3-dev libasio-dev libboost-dev ;;
         adapted_servers) echo postgresql redis-server nats-server ;;
         browser) echo chromium ;;
         modules) compiler_packages modules ;;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/context/detail/descriptor_owners.hpp>
 #include <coil/context/operation.hpp>
 #include <coil/core/buffer.hpp>
 #include <coil/core/config.hpp>

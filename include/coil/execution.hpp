@@ -1,0 +1,19 @@
+#pragma once
+
+/// \file
+/// coil and the sender/receiver model of std::execution (P2300), in both directions. Not part of
+/// coil.hpp, which thus needs no such library.
+///
+/// - `co_await as_awaitable(sender)` awaits a sender in a task.
+/// - `as_sender(awaitable)` makes a sender of a task or any other awaitable.
+/// - `scheduler(executor)` makes a scheduler of a context, a runtime, a thread_pool or any other
+///   executor.
+///
+/// The library is std::execution where the standard library has it, stdexec where
+/// <stdexec/execution.hpp> is found, and otherwise any other one for which the program names a
+/// vocabulary. See docs/guide/interop.md.
+
+#include <coil/interop/as_awaitable.hpp>
+#include <coil/interop/as_sender.hpp>
+#include <coil/interop/scheduler.hpp>
+#include <coil/interop/sender_vocabulary.hpp>
