@@ -39,6 +39,8 @@ STANDARD = {
 
 # Deprecated: for programs that include the headers.
 RETIRED_HEADERS = {"coil/uring/kernel.hpp", "coil/uring/epoll_kernel.hpp", "coil/uring/emulated_kernel.hpp"}  # retired
+# Of <coil/execution.hpp>, which may include another library.
+EXECUTION_HEADERS = {f"coil/interop/{name}.hpp" for name in ("as_awaitable", "as_sender", "scheduler", "sender_vocabulary")}
 RETIRED_NAMES = {"coil::kernel_kind"}  # retired
 
 
@@ -50,6 +52,7 @@ def headers_of(rooms):
             for header in (INCLUDE / "coil" / room).glob("*.hpp")
         }
         - RETIRED_HEADERS
+        - EXECUTION_HEADERS
     )
 
 

@@ -1,4 +1,4 @@
-// Services of loops that do not run, by a thread that waits.
+// A thread that waits services the loops that do not run.
 //
 // A task that has gone to a context which has ended, or was never started, is in an inbox that no
 // thread reads. A shutdown or a destructor that waits for the end of such a task would wait until
@@ -57,7 +57,7 @@ void event_loop::discard_messages() noexcept {
     {
         const scope here(*this);
         begin_own_run();
-        shut_down(); // also completes a stop by a destructor: there is nothing left to stop
+        shut_down(); // also ends a stop that a destructor requested: nothing is left
     }
     end_service();
 }

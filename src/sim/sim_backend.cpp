@@ -21,7 +21,8 @@ bool waits(opcode op) noexcept {
            op == opcode::splice;
 }
 
-/// Reports the bytes transferred so far.
+/// The number of bytes transferred so far, as io_uring reports it for sends and receives, or
+/// -ECANCELED.
 int result_when_cancelled(const uring::emulated_request& r) noexcept {
     return r.done > 0 && has_message_flags(r.op()) ? static_cast<int>(r.done) : -ECANCELED;
 }
@@ -82,7 +83,7 @@ int sim_backend::begin(request& base) noexcept {
     return start(r);
 }
 
-/// A result, or `pending`.
+/// Returns a result, or `pending`.
 int sim_backend::start(sim_request& r) {
     int result = inject(r);
     if (result == 0) {
@@ -151,8 +152,8 @@ int sim_backend::try_now(sim_request& r) {
 
 void sim_backend::put_to_wait(sim_request& r) {
     r.stage_ = sim_request::stage::waiting;
-    // splice waits for both files but is queued on one: by default on the source, which is usually
-    // the one that is not ready.
+    // splice may wait for either file but is queued on one: on the source if that is not readable,
+    // otherwise on the destination.
     file& f = r.file_in_ && (r.file_in_->events() & POLLIN) == 0 ? *r.file_in_ : *r.file_;
     f.waiting.push(r);
 }
@@ -287,7 +288,7 @@ bool sim_backend::end(sim_request& r, int result) {
     return true;
 }
 
-/// Ends a call that was cancelled before its last attempt, as the attempt would have to wait.
+/// Ends a call that was cancelled while it was ready, and whose last attempt would have to wait.
 /// Always returns true.
 bool sim_backend::end_stopped(sim_request& r) {
     r.unlink();
@@ -339,7 +340,7 @@ sim_backend::outcome sim_backend::cancel(request& base) noexcept {
                 return outcome::later;
             }
             if (r.stage_ == sim_request::stage::ready) {
-                r.stopping_ = true; // the event that woke it may not be sufficient
+                r.stopping_ = true; // its next attempt is the last
                 return outcome::later;
             }
             return outcome::busy;

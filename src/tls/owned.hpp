@@ -35,7 +35,8 @@ struct identity {
     owned_key key;
 };
 
-/// They throw std::system_error whose message contains the name.
+// If reading fails, open_file() and read_certificates() throw a std::system_error whose message
+// contains the name.
 owned_bio open_file(const std::string& file);
 owned_bio open_text(std::string_view text);
 owned_chain read_certificates(BIO& from, const std::string& name);

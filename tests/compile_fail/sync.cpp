@@ -21,7 +21,7 @@ coil::task<> caller(coil::broadcast<std::unique_ptr<int>>::receiver& news) {
 #endif
 
 #if COIL_CASE == 2 // channel_of_reference
-// expect: a channel keeps its elements
+// expect: a channel stores its elements
 
 #if defined(COIL_EXPECT_OK)
 coil::channel<int*> ch;
@@ -31,7 +31,7 @@ coil::channel<int&> ch;
 #endif
 
 #if COIL_CASE == 3 // channel_of_void
-// expect: a channel has elements
+// expect: a channel needs an element type
 
 #if defined(COIL_EXPECT_OK)
 coil::channel<int> ch;

@@ -80,7 +80,7 @@ TEST_F(Unhandled, G12_LocalsAreDestroyed) {
     EXPECT_EQ(destroyed, 1);
 }
 
-TEST_F(Unhandled, TheHandlerMaySpawnAndStop) {
+TEST_F(Unhandled, TheHandlerMaySpawn) {
     int n = 0;
     io_context* self = nullptr;
     io_context ctx(coil_test::with([&](auto& o) {

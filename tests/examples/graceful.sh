@@ -53,7 +53,7 @@ while time.monotonic() < deadline:
     except ConnectionRefusedError:
         break
     except ConnectionResetError:
-        pass  # it was in the queue of a port that closed
+        pass  # it was in the accept queue when the listener closed
     time.sleep(0.01)
 else:
     raise AssertionError("it still takes connections")
@@ -85,7 +85,7 @@ PYTHON
 graceful_ends "some were ended" 2
 
 # Without free descriptors it serves its clients, and accepts the next ones when descriptors are available again.
-# shellcheck disable=SC2016 # that bash expands them
+# shellcheck disable=SC2016 # the inner bash expands $0 and $@
 start graceful bash -c 'ulimit -n 24 && exec "$0" "$@"' "$examples/graceful" 0 --grace 8
 server=$pid
 port=$(port_of "$tmp/graceful.out" "$server") || fail "graceful did not start: $(cat "$tmp/graceful.err")"

@@ -12,7 +12,7 @@ netcat=$examples/netcat
 head -c 8000003 /dev/urandom >"$tmp/file"
 head -c 3000001 /dev/urandom >"$tmp/reply"
 
-# netcat_listens NAME INPUT OUTPUT: starts it; sets $pid and $port.
+# netcat_listens NAME INPUT OUTPUT: starts netcat -l; sets $pid and $port.
 netcat_listens() {
     rm -f "$tmp/$1.err"
     "$netcat" -l 127.0.0.1 0 <"$2" >"$3" 2>"$tmp/$1.err" &
@@ -20,8 +20,8 @@ netcat_listens() {
     port=$(port_of "$tmp/$1.err" "$pid") || fail "netcat -l did not start: $(cat "$tmp/$1.err")"
 }
 
-# nc_listens COMMAND...: starts it with a port in place of PORT; sets $pid and $port. (nc -l ends as soon as its peer
-# has ended, even if it has more to send: here it only receives, or sends nothing.)
+# nc_listens COMMAND...: runs the command with a free port in place of PORT; sets $pid and $port. (nc -l exits as soon
+# as its peer has ended, even if it has more to send. So it only receives here.)
 nc_listens() {
     port=$(free_port)
     "${@/PORT/$port}" >"$tmp/there.out" 2>"$tmp/there.err" &
@@ -30,7 +30,7 @@ nc_listens() {
 }
 
 # same FILE FILE
-same() { cmp "$1" "$2" || fail "$1 received something else"; }
+same() { cmp "$1" "$2" || fail "$1 differs from $2"; }
 
 # Usage.
 for arguments in "" "-x 1 2" "-w soon 127.0.0.1 1" "-w 0 127.0.0.1 1" "localhost" "-l 1 2 3" "-U" "-U a b"; do
@@ -56,7 +56,7 @@ ends "$pid" || fail "netcat -l ended with $?: $(cat "$tmp/here.err")"
 same "$tmp/here.out" "$tmp/file"
 same "$tmp/back.out" "$tmp/reply"
 
-# netcat on both sides, between pipes, where nothing is copied; a slow reader slows down the whole chain.
+# netcat on both sides. One of them reads and writes pipes, and so splices; a slow reader slows down the whole chain.
 netcat_listens here "$tmp/reply" "$tmp/here.out"
 # shellcheck disable=SC2002 # the input must be a pipe
 cat "$tmp/file" | timeout 8 "$netcat" 127.0.0.1 "$port" | (sleep 0.3; cat) >"$tmp/back.out"
@@ -89,7 +89,7 @@ same "$tmp/back.out" "$tmp/reply"
 expect_status 1 "$netcat" -U "$tmp/socket"
 expect_said 'netcat: cannot connect to .*socket: No such file or directory'
 
-# An output that cannot be spliced: a file to append to, a terminal.
+# Outputs that splice(2) cannot write to: a file opened for appending, a terminal.
 printf 'before' >"$tmp/log"
 netcat_listens there "$tmp/file" /dev/null
 timeout 8 "$netcat" 127.0.0.1 "$port" </dev/null >>"$tmp/log" || fail "appending failed"
@@ -104,15 +104,15 @@ if script -qec true /dev/null </dev/null >/dev/null 2>&1; then
     ends "$pid"
     same "$tmp/back.out" "$tmp/text"
 
-    # At a terminal the input need not end when the peer has.
+    # On a terminal, netcat ends when its peer has ended, even if its input has not.
     sleep 4 | script -qec "'$netcat' -l 127.0.0.1 0 2>'$tmp/tty.err'" /dev/null >/dev/null &
     script=$!
     port=$(port_of "$tmp/tty.err" "$script") || fail "netcat -l did not start on a terminal"
     printf 'hello' | timeout 3 nc -N 127.0.0.1 "$port" >/dev/null || fail "netcat on a terminal did not end"
 fi
 
-# -w: netcat gives up a silent peer after a second, and a connection that is not answered; it does not give up a slow
-# peer. The three tests run at the same time.
+# -w 1: after a second netcat gives up on a silent peer, and on an attempt to connect that is not answered, but not on a
+# slow peer. The three tests run at the same time.
 silent_peer() {
     nc_listens timeout 8 nc -d -l 127.0.0.1 PORT
     local start=${EPOCHREALTIME/[.,]/} took
@@ -125,7 +125,7 @@ slow_peer() {
     port=$(free_port)
     (for i in 1 2 3 4; do sleep 0.4; echo $i; done) | timeout 8 nc -N -l 127.0.0.1 "$port" >/dev/null &
     is_up "$port" || fail "nc does not listen"
-    [[ $(timeout 8 "$netcat" -w 1 127.0.0.1 "$port" < <(sleep 1.8)) == $'1\n2\n3\n4' ]] || fail "-w left a slow peer"
+    [[ $(timeout 8 "$netcat" -w 1 127.0.0.1 "$port" < <(sleep 1.8)) == $'1\n2\n3\n4' ]] || fail "-w gave up on a slow peer"
 }
 
 unanswered() {

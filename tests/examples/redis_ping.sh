@@ -33,7 +33,7 @@ for idle in park spin batch; do
     kill -TERM "$server"
     ends "$server" || fail "the server ended with $? ($idle)"
     read -r requests _ enters _ < <(sed -n 's/,//; /requests/p' "$tmp/server.out")
-    # Two pings by redis-benchmark, and the settings that it queries first.
+    # One request by nc, two times 5000 by redis-benchmark, and its queries of settings before them.
     ((requests >= 10001 && requests <= 10020)) || fail "$requests requests counted ($idle)"
     ((enters > 0 && enters <= 2 * requests)) || fail "$enters system calls for $requests requests ($idle)"
 done

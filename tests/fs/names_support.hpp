@@ -23,7 +23,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-// Shared by the tests of names: random trees, and calling one function of both libraries.
+// Shared by the tests of file names: random trees, and functions that record the outcome of a call
+// of std::filesystem or of coil::fs.
 
 namespace names_test {
 
@@ -31,8 +32,9 @@ namespace stdfs = std::filesystem;
 using coil_test::random_source;
 using stdfs::path;
 
-/// So deep below the temporary directory that no path of a test leads out of it: a path has at most
-/// five `..`, a symlink two, and the kernel follows at most 40 symlinks.
+/// A directory so deep below the temporary directory that no relative path of a test leads out of
+/// the tree: a path has at most five `..`, a symlink two, and the kernel follows at most 40
+/// symlinks.
 class temporary_tree {
 public:
     explicit temporary_tree(int depth = 100, const path& where = stdfs::temp_directory_path()) {
@@ -128,7 +130,7 @@ inline std::string random_path(random_source& r) {
     return r.one_in(6) ? text + "/" : text;
 }
 
-/// A path that does not lead out of the tree: for changes.
+/// A path that does not lead out of the tree, for tests that change files.
 inline std::string random_path_inside(random_source& r) {
     for (;;) {
         std::string text = random_path(r);
@@ -324,7 +326,7 @@ said say_code_in_coil(coil::io_context& context, F f) {
     return s;
 }
 
-/// The opcodes that the functions of coil::fs on names use.
+/// The opcodes used by the functions of coil::fs that take names.
 inline std::vector<coil::uring::opcode> calls_on_names() {
     using coil::uring::opcode;
     return {opcode::statx,     opcode::mkdirat, opcode::unlinkat, opcode::renameat, opcode::linkat,

@@ -103,7 +103,8 @@ struct opened_for_two {
     void after() { require(baton.passes(), "open"); }
 };
 
-/// Waiters at the time of open() pass although it is closed at once; later ones do not.
+/// Coroutines that wait when open() is called pass, although the baton is closed at once; later
+/// ones do not.
 template <class Change>
 struct opened_and_closed {
     static constexpr int threads = 2;
@@ -157,13 +158,14 @@ struct group_of_two {
             w.destroy_frame();
         } else {
             made[number - 1] = 1;
-            require(it->done(), "there was something");
+            require(it->done(), "the count was not zero");
         }
     }
     void after() {}
 };
 
-/// Everything counted before is done when more is counted: wait() waits for that.
+/// add() races with the done() that may end the group: a wait() after add() waits for what was
+/// added.
 template <class Change>
 struct group_used_again {
     static constexpr int threads = 2;
@@ -182,7 +184,7 @@ struct group_used_again {
             require(w.cancelled, "one is left");
             require(it.done(), "it is done now");
         } else {
-            require(it.done(), "there was something");
+            require(it.done(), "the count was not zero");
         }
     }
     void after() { require(it.passes(), "nothing is left"); }

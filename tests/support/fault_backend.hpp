@@ -19,26 +19,26 @@
 
 namespace coil_test {
 
-/// The faults that a fault_backend injects, and how often: each rate counts in a thousand.
+/// The faults that a fault_backend injects, and their rates, in occurrences per thousand.
 struct fault_plan {
     // Faults that a correct program does not notice.
-    unsigned delay = 0;              ///< a completion is delayed for some enters
-    unsigned delay_notification = 0; ///< the same for the second completion of a zero-copy send
+    unsigned delay = 0;              ///< a completion is delayed by some calls of enter()
+    unsigned delay_notification = 0; ///< the same for the notification of a zero-copy send
     unsigned reorder = 0;            ///< a completion overtakes unrelated ones
-    unsigned overflow = 0;           ///< an enter delivers at most two; the rest stays in overflow
+    unsigned overflow = 0;           ///< an enter() delivers at most two, as if the CQ were full
     unsigned end_multishot = 0;      ///< a multishot request ends after one completion
-    unsigned partial_submission = 0; ///< an enter consumes fewer entries than requested; never a
-                                     ///< part of a chain
-    unsigned interrupt_enter = 0;    ///< enter() gives -EINTR
-    unsigned busy_enter = 0;         ///< enter() gives -EBUSY
-    unsigned starve_enter = 0;       ///< enter() gives -EAGAIN
+    unsigned partial_submission = 0; ///< an enter() consumes fewer entries than requested, but
+                                     ///< never splits a chain
+    unsigned interrupt_enter = 0;    ///< enter() returns -EINTR
+    unsigned busy_enter = 0;         ///< enter() returns -EBUSY
+    unsigned starve_enter = 0;       ///< enter() returns -EAGAIN
 
     // Faults that a program sees and must handle.
     unsigned shorten = 0;   ///< a transfer moves fewer bytes than possible
     unsigned fail = 0;      ///< a request fails with an error that its call may return
     unsigned duplicate = 0; ///< a completion of a multishot poll or timeout is duplicated
 
-    unsigned longest_delay = 4; ///< in enters
+    unsigned longest_delay = 4; ///< in calls of enter()
 
     static fault_plan timing() noexcept;
     static fault_plan everything() noexcept;

@@ -1,7 +1,7 @@
 #pragma once
 
 // The constants of <linux/io_uring.h> and their names in this library: X(theirs, ours), where ours
-// is relative to coil::uring. abi_test.cpp compares each pair if the system's header has the first.
+// is relative to coil::uring. abi_test.cpp compares the pairs that the system's header defines.
 
 #define COIL_ABI_OPCODES(X)                                                                        \
     X(IORING_OP_NOP, opcode::nop)                                                                  \

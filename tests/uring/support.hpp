@@ -196,14 +196,14 @@ inline std::string in_child(const std::function<std::string()>& f) {
     return complaint;
 }
 
-/// The running kernel with a filter that can refuse or modify calls.
+/// A backend that passes calls to another one, and can refuse them or modify their results.
 class filter_backend final : public backend {
 public:
     explicit filter_backend(std::unique_ptr<backend> behind = coil_test::make_running_backend())
         : behind_(std::move(behind)) {}
 
-    /// Called before each setup; a non-zero result (-errno) is returned instead of calling the
-    /// kernel.
+    /// Called before each setup. A non-zero result (-errno) is returned without a call of the other
+    /// backend.
     std::function<int(unsigned entries, const params&)> refuse_setup;
     /// Called after a successful setup.
     std::function<void(params&)> after_setup;
@@ -255,8 +255,8 @@ public:
     explicit memory_backend(std::uint32_t first = 0) : first_(first) {}
 
     unsigned most_per_enter = ~0U;    // the maximum number of entries consumed per enter()
-    std::vector<int> results_to_come; // results of the next calls of enter(), instead of executing
-                                      // them
+    std::vector<int> results_to_come; // results of the next calls of enter(), which have no other
+                                      // effect
     unsigned enters = 0;
     std::chrono::nanoseconds elapsed{0}; // virtual time
     std::vector<std::uint64_t> consumed; // user_data, in order of consumption

@@ -36,7 +36,7 @@ struct destroy_message {
 };
 using message_ptr = std::unique_ptr<rd_kafka_message_t, destroy_message>;
 
-/// librdkafka's message must not outlive the consumer.
+/// Copies a message, because librdkafka's own must not outlive the consumer.
 message copy(const rd_kafka_message_t& raw) {
     const auto text = [](const void* data, std::size_t size) {
         return std::string(static_cast<const char*>(data), size);

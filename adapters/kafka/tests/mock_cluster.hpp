@@ -12,7 +12,7 @@
 
 namespace kafka_test {
 
-/// A cluster of brokers that librdkafka plays, on loopback ports.
+/// librdkafka's mock cluster: brokers simulated on loopback ports.
 class mock_cluster {
 public:
     explicit mock_cluster(int brokers = 3) {
@@ -36,7 +36,7 @@ public:
     void create(const char* topic, int partitions, int replicas = 1) {
         rd_kafka_mock_topic_create(cluster_, topic, partitions, replicas);
     }
-    /// The broker that leads a partition.
+    /// Makes `broker` the leader of a partition.
     void lead(const char* topic, int partition, int broker) {
         rd_kafka_mock_partition_set_leader(cluster_, topic, partition, broker);
     }

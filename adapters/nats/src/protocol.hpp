@@ -12,7 +12,7 @@
 
 namespace coil::nats::detail {
 
-/// What a server says of itself when a connection begins.
+/// What a server reports about itself at the beginning of a connection.
 struct server_info {
     std::size_t max_payload = std::size_t{1} << 20;
     bool tls_required = false;
@@ -25,7 +25,7 @@ struct delivery {
     std::string_view reply_to;
     unsigned long sid = 0;
     std::size_t header_size = 0;
-    std::size_t size = 0; ///< with the headers
+    std::size_t size = 0; ///< including the headers
 };
 
 /// Parses the argument of INFO.
@@ -33,16 +33,16 @@ struct delivery {
 /// Parses the arguments of MSG or HMSG; nullopt if they are malformed.
 [[nodiscard]] std::optional<delivery> parse_delivery(std::string_view arguments,
                                                      bool has_headers) noexcept;
-/// Splits "host:port" or "[ipv6]:port"; throws error::kind::invalid.
 struct host_port {
     std::string host;
     unsigned short port;
 };
+/// Splits "host:port" or "[ipv6]:port". Throws error::kind::invalid if it is malformed.
 [[nodiscard]] host_port parse_server(std::string_view server);
-/// The line CONNECT.
+/// Returns the CONNECT line.
 [[nodiscard]] std::string connect_line(const options& how);
-/// Throws error::kind::invalid unless a message can be published to (or, with wildcards, a
-/// subscription made of) that subject.
+/// Throws error::kind::invalid if the subject is malformed. `wildcards` allows * and >, which only
+/// subscriptions may contain.
 void check_subject(std::string_view subject, bool wildcards);
 
 } // namespace coil::nats::detail

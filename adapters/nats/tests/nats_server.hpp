@@ -20,12 +20,12 @@ inline bool has_server() { return adapter_test::has_program("nats-server"); }
 
 #define NEEDS_NATS_SERVER()                                                                        \
     if (!nats_test::has_server()) {                                                                \
-        GTEST_SKIP() << "nats-server is not installed (./dev test --interop, or nats-server)";     \
+        GTEST_SKIP() << "nats-server is not installed (run ./dev test --interop, or install it)";  \
     }
 
 inline std::string address(std::uint16_t port) { return "127.0.0.1:" + std::to_string(port); }
 
-/// A nats-server of its own for a test.
+/// A nats-server process for one test.
 class server {
 public:
     explicit server(std::vector<std::string> more = {}, std::uint16_t port = free_port())

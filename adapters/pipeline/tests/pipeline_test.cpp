@@ -17,7 +17,7 @@ namespace {
 constexpr int customers = 10;
 constexpr int partitions = 3;
 
-/// The cluster takes 3 s to form a group, and a session must last longer.
+/// The mock cluster takes 3 s to form a group, so session.timeout.ms must be longer.
 process start_pipeline(const kafka_test::mock_cluster& cluster, const std::string& conninfo) {
     const char* const folder = std::getenv("COIL_EXAMPLES_DIR");
     process_options options;
@@ -42,7 +42,8 @@ task<long> count(pq::connection& db, std::string what) {
     co_return (co_await db.query("select " + what + " from invoices")).value_as<long>();
 }
 
-/// The pipeline is killed after it has stored some batches, again and again.
+/// Kills the pipeline several times, each time after it has stored some batches. The last one
+/// stores the remaining orders.
 task<> kill_and_finish(kafka_test::mock_cluster& cluster, pq::connection& db,
                        std::string conninfo) {
     constexpr int rounds = 3;
@@ -73,9 +74,10 @@ task<> kill_and_finish(kafka_test::mock_cluster& cluster, pq::connection& db,
     EXPECT_EQ(status.code(), 0);
 }
 
-TEST(Pipeline, each_order_becomes_one_invoice_although_it_is_killed) {
+TEST(Pipeline, each_order_becomes_one_invoice_although_the_pipeline_is_killed) {
     if (pq_test::postgres_programs().empty()) {
-        GTEST_SKIP() << "PostgreSQL is not installed (./dev test --interop, or postgresql)";
+        GTEST_SKIP()
+            << "PostgreSQL is not installed (run ./dev test --interop, or install postgresql)";
     }
     const pq_test::postgres server;
     kafka_test::mock_cluster cluster(3);

@@ -47,7 +47,7 @@ bool is_copy(::ExecStatusType s) noexcept {
     return s == PGRES_COPY_IN || s == PGRES_COPY_OUT || s == PGRES_COPY_BOTH;
 }
 
-/// Whether a result is not what query() can return.
+/// Whether query() cannot return this result: it is an error, or the beginning of a copy.
 bool is_failure(const result& r) noexcept {
     const ::ExecStatusType s = r.get() != nullptr ? ::PQresultStatus(r.get()) : PGRES_EMPTY_QUERY;
     return s == PGRES_FATAL_ERROR || s == PGRES_BAD_RESPONSE || s == PGRES_PIPELINE_ABORTED ||
@@ -77,7 +77,7 @@ task<> session::connect(const char* const* names, const char* const* values) {
         throw std::bad_alloc();
     }
     ::PQsetNoticeProcessor(get(), &notice, this);
-    // The socket may be another one after each step.
+    // Each step may replace the socket.
     for (auto state = PGRES_POLLING_WRITING; state != PGRES_POLLING_OK;) {
         if (::PQstatus(get()) == CONNECTION_BAD || state == PGRES_POLLING_FAILED) {
             throw lost();
@@ -179,7 +179,7 @@ task<> session::wait(unsigned events) {
     if (ready == -ECANCELED) {
         stop();
     }
-    // A poll() that fails is reported by the next read.
+    // If poll() fails, the next read reports the error.
     if ((ready < 0 || (ready & ~POLLOUT) != 0) && ::PQconsumeInput(get()) == 0) {
         throw lost();
     }
@@ -194,7 +194,7 @@ task<> session::flush() {
         if (left == 0) {
             co_return;
         }
-        // A server that waits until its own output was read does not read either.
+        // A server that waits for its output to be read does not read, so this function reads too.
         co_await wait(POLLIN | POLLOUT);
     }
 }
@@ -270,12 +270,12 @@ task<> session::cancel_and_discard() {
     if (cancelling_) {
         co_await cancelling_->wait();
     }
-    // The statements in a pipeline need an end.
+    // The server ends a pipeline only at a sync.
     if (::PQpipelineStatus(get()) != PQ_PIPELINE_OFF && ::PQpipelineSync(get()) == 0) {
         throw lost();
     }
-    // The server ignores a request that arrives before it has begun the statement, and one ends
-    // only one statement of a pipeline: repeat it.
+    // The server ignores a cancel request that arrives before it has begun the statement, and a
+    // request ends only one statement of a pipeline. So requests are repeated.
     for (auto pause = first_pause; ::PQtransactionStatus(get()) == PQTRANS_ACTIVE; pause *= 2) {
         co_await cancel_statement();
         try {
@@ -297,15 +297,15 @@ task<> session::cancel_and_discard() {
     }
 }
 
-/// Returns when the server has sent the signal to its process, which handles it before it reads the
-/// next statement. A destroyed frame does not wait, as PQcancel() may block for long; the next
-/// recovery does, because a late signal would cancel another statement.
+/// Returns when the server has signalled the process of this connection, which handles the signal
+/// before it reads the next statement. A destroyed frame does not wait, as PQcancel() may block for
+/// long; the next recovery does, because a late signal would cancel another statement.
 task<> session::cancel_statement() {
     std::shared_ptr<::PGcancel> handle(::PQgetCancel(get()), &::PQfreeCancel);
     cancelling_ = std::make_shared<event>();
     default_blocking_pool().execute([handle = std::move(handle), done = cancelling_] {
         std::array<char, 256> why{};
-        // A server that does not accept the request does not end the statement either.
+        // Failures are ignored: the statement then continues, and the caller tries again.
         ::PQcancel(handle.get(), why.data(), static_cast<int>(why.size()));
         done->set();
     });

@@ -11,7 +11,7 @@ namespace coil::detail {
 
 class event_loop;
 
-/// The part of a loop by which all loops of the process can be found, and which records its user. A
+/// A loop's entry in the list of all loops of the process, which also records the loop's user. A
 /// loop has one user at a time: the thread that runs it, or, while it does not run, a thread that
 /// services it. A service discards what was posted to the loop, takes a snapshot of its tasks, or
 /// acts for a thread that waits for one of its tasks.
@@ -24,7 +24,7 @@ public:
 
     /// Unique among all loops of the process; addresses are reused.
     [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
-    /// May be called from any thread: whether run() is active.
+    /// Whether run() is active. May be called from any thread.
     [[nodiscard]] bool is_running() const noexcept {
         return use_.load(std::memory_order_relaxed) == use::running;
     }
@@ -39,13 +39,13 @@ public:
 #endif
     }
 
-    /// May be called from any thread: posts the node if a loop with this address and number exists
-    /// and runs.
+    /// Posts the node if a loop with this address and number exists and runs. May be called from
+    /// any thread.
     [[nodiscard]] static bool post_if_running(event_loop* loop, std::uint64_t number,
                                               queue_node& node) noexcept;
 
 protected:
-    listed_loop(); // NOLINT(*-member-init): number_ is given under a lock
+    listed_loop(); // NOLINT(*-member-init): number_ is assigned under a lock
     ~listed_loop() {
         leave_list();
         mark_destroyed();

@@ -42,8 +42,9 @@ public:
     /// view refers to this object.
     [[nodiscard]] std::string_view name() const noexcept;
 
-    /// "unix:/run/x", "unix:@name" (abstract) or "unix:" (unnamed), as endpoint::parse() reads
-    /// them. A relative path that begins with '@' is written with a leading "./".
+    /// "unix:/run/x" or "unix:@name" (abstract), which endpoint::parse() reads, or "unix:"
+    /// (unnamed), which it does not. A relative path that begins with '@' is written with a leading
+    /// "./".
     [[nodiscard]] std::string to_string() const;
 
     [[nodiscard]] const ::sockaddr* data() const noexcept {

@@ -197,10 +197,10 @@ private:
 template <class T>
 class channel {
     static_assert(!std::is_void_v<T>,
-                  "a channel has elements: to signal an event without a value, use "
+                  "a channel needs an element type: to signal an event without a value, use "
                   "a coil::counting_semaphore, or an empty struct");
     static_assert(!std::is_reference_v<T>,
-                  "a channel keeps its elements: send a pointer or a std::reference_wrapper");
+                  "a channel stores its elements: send a pointer or a std::reference_wrapper");
     static_assert(!std::is_const_v<T>, "elements are moved out of a channel: not const");
     static_assert(std::is_nothrow_move_constructible_v<T>,
                   "a channel moves its elements between threads: the move must not throw");

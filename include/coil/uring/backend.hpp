@@ -100,7 +100,7 @@ protected:
 /// call; other threads use the descriptor. A registration keeps the ring alive until its thread
 /// ends or unregisters it. If the ring is to be destroyed on another thread while the first one
 /// continues to run, the first thread must call `do_register(register_op::unregister_ring_fds,
-/// nullptr, 0)` before.
+/// nullptr, 0)` before that.
 std::unique_ptr<backend> make_linux_backend();
 
 } // namespace coil::uring

@@ -17,7 +17,7 @@ class Context:
     def __init__(self, name):
         self.name = name
         self.values = {}
-        self.buckets = {}  # of a histogram: [(upper bound in seconds, values up to it)]
+        self.buckets = {}  # of a histogram: [(upper bound in seconds, number of values up to it)]
 
     def get(self, name):
         return self.values.get(name, 0.0)
@@ -44,7 +44,7 @@ def parse(page):
 
 
 class Interval:
-    """What a context did between two pages; since its creation without an earlier one."""
+    """What a context did between two pages or, without an earlier page, since its creation."""
 
     def __init__(self, now, before, seconds):
         self.now = now

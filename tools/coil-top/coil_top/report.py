@@ -1,4 +1,4 @@
-"""One reading of a program, compared with the one before, as a document and as lines of text."""
+"""One reading of a program, compared with the previous one, as a document and as lines of text."""
 
 import time
 
@@ -9,7 +9,7 @@ SORT_KEYS = ('name', 'load', 'tasks', 'calls', 'operations', 'delay', 'longest')
 
 
 class Reader:
-    """Reads a program repeatedly; rates are those since the reading before."""
+    """Reads a program repeatedly; rates cover the time since the previous reading."""
 
     def __init__(self, client, limit):
         self.client = client
@@ -50,7 +50,7 @@ def _row(interval):
 
 
 def _slow_turns(interval):
-    """Those of more than about 17 ms: the bound of a bucket."""
+    """The number of turns longer than about 17 ms, which is the upper bound of a bucket."""
     def up_to(context):
         return max((count for bound, count in context.buckets.get('turn_seconds', []) if bound < 0.02), default=0.0)
     total = interval.count('turn_seconds_count')

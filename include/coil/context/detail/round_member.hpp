@@ -12,7 +12,7 @@ class runtime;
 namespace coil::detail {
 
 /// A loop's part in the rounds of a runtime, whose contexts end together. A loop that belongs to no
-/// runtime is in no round. Owner thread, except for become_active().
+/// runtime is in no round. All functions but become_active() are called by the owner thread.
 class round_member {
 public:
     /// Called before any other thread knows the loop.
@@ -38,7 +38,7 @@ public:
         return true;
     }
 
-    /// Called before the loop sleeps without work. The sleep was announced in `posts`.
+    /// Called before the loop sleeps without work. `posts` is already marked as parked.
     void become_idle(inbox& posts) {
         quiescence_->become_idle(self_, [&posts] { return posts.is_parked(); });
     }

@@ -22,7 +22,7 @@ inline relayed_stop stop_by(const inplace_stop_token& token, inplace_stop_source
     return {token, source};
 }
 
-/// Awaits a task with another stop token than its parent's.
+/// Awaits a task with a stop token other than its parent's.
 template <class T>
 class await_with_token {
 public:

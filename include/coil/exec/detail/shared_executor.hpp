@@ -8,9 +8,9 @@
 
 namespace coil::detail {
 
-/// The list of executors created by default_executor(). At program exit all are shut down, those
-/// that support it are joined, and then all are destroyed, so that work passed between them still
-/// finds them.
+/// An executor created by default_executor(), in the list of all of them. At program exit all are
+/// shut down, those that support it are joined, and only then all are destroyed, so that work which
+/// one of them passes to another never finds it destroyed.
 class shared_executor {
 public:
     virtual ~shared_executor() = default;
@@ -19,7 +19,7 @@ public:
 
 protected:
     shared_executor() noexcept = default;
-    /// Adds it to the list.
+    /// Adds this executor to the list.
     void enlist();
 
 private:

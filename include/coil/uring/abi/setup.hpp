@@ -63,12 +63,12 @@ inline constexpr std::uint32_t iopoll = 1U << 0;              // 5.1: busy-poll 
 inline constexpr std::uint32_t sqpoll = 1U << 1;              // 5.1: a kernel thread submits
 inline constexpr std::uint32_t sq_aff = 1U << 2;              // 5.1: use sq_thread_cpu
 inline constexpr std::uint32_t cqsize = 1U << 3;              // 5.5: use cq_entries
-inline constexpr std::uint32_t clamp = 1U << 4;               // 5.6: reduce too large sizes
+inline constexpr std::uint32_t clamp = 1U << 4;               // 5.6: reduce excessive sizes
 inline constexpr std::uint32_t attach_wq = 1U << 5;           // 5.6: share the workers of wq_fd
 inline constexpr std::uint32_t r_disabled = 1U << 6;          // 5.10: start disabled
 inline constexpr std::uint32_t submit_all = 1U << 7;          // 5.18: a bad entry does not stop the
                                                               // batch
-inline constexpr std::uint32_t coop_taskrun = 1U << 8;        // 5.19: no interrupts for completions
+inline constexpr std::uint32_t coop_taskrun = 1U << 8;        // 5.19: do not interrupt the thread
 inline constexpr std::uint32_t taskrun_flag = 1U << 9;        // 5.19: report in sq_flag::taskrun
 inline constexpr std::uint32_t sqe128 = 1U << 10;             // 5.19
 inline constexpr std::uint32_t cqe32 = 1U << 11;              // 5.19
@@ -95,7 +95,7 @@ inline constexpr std::uint32_t ext_arg = 1U << 8;          // 5.11: enter takes 
 inline constexpr std::uint32_t native_workers = 1U << 9;   // 5.12
 inline constexpr std::uint32_t rsrc_tags = 1U << 10;       // 5.13
 inline constexpr std::uint32_t cqe_skip = 1U << 11;        // 5.17
-inline constexpr std::uint32_t linked_file = 1U << 12;     // 5.17: a link sees the file before it
+inline constexpr std::uint32_t linked_file = 1U << 12;     // 5.17: a link can use a file it opened
 inline constexpr std::uint32_t reg_reg_ring = 1U << 13;    // 6.3
 inline constexpr std::uint32_t recvsend_bundle = 1U << 14; // 6.10
 inline constexpr std::uint32_t min_timeout = 1U << 15;     // 6.12: enter takes min_wait_usec
@@ -111,7 +111,7 @@ inline constexpr std::uint32_t sq_wait = 1U << 2;         // wait for space in t
 inline constexpr std::uint32_t ext_arg = 1U << 3;         // arg is a getevents_arg
 inline constexpr std::uint32_t registered_ring = 1U << 4; // the ring is named by an index
 inline constexpr std::uint32_t abs_timer = 1U << 5;       // the timeout is absolute
-inline constexpr std::uint32_t ext_arg_reg = 1U << 6;     // arg is an index of reg_wait records
+inline constexpr std::uint32_t ext_arg_reg = 1U << 6;     // arg is the offset of a reg_wait
 inline constexpr std::uint32_t no_iowait = 1U << 7;       // waiting is not counted as iowait
 } // namespace enter_flag
 

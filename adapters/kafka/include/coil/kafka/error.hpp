@@ -13,7 +13,7 @@ using config = std::map<std::string, std::string>;
 class error : public std::runtime_error {
 public:
     error(int code, const std::string& text) : std::runtime_error("kafka: " + text), code_(code) {}
-    /// A rd_kafka_resp_err_t.
+    /// An rd_kafka_resp_err_t.
     [[nodiscard]] int code() const noexcept { return code_; }
 
 private:

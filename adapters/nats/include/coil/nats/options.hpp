@@ -8,7 +8,7 @@
 namespace coil::nats {
 
 struct options {
-    /// "host:port" of the servers of a cluster. More are learnt from the server that accepts.
+    /// "host:port" of the servers of a cluster. The connected server reports the others.
     std::vector<std::string> servers{"127.0.0.1:4222"};
     std::string name{}; ///< shown by the server's monitoring
     std::string user{};

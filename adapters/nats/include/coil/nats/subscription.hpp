@@ -24,8 +24,8 @@ class subscription_state;
 /// A subscription survives the loss of its connection: it is made again on the server that the
 /// connection is restored to. Messages published meanwhile are not delivered.
 ///
-/// Threading: as connection. The connection may be destroyed before its subscriptions, which then
-/// end after the messages that they have.
+/// Threading: as connection. The connection may be destroyed before its subscriptions; next() then
+/// returns the messages that have arrived, and nullopt after them.
 class subscription {
 public:
     subscription(subscription&&) noexcept;
@@ -34,16 +34,16 @@ public:
     ~subscription();
 
     /// The next message, or nullopt when the subscription or its connection has been closed and all
-    /// messages were taken. Throws error if the connection was lost and could not be restored. At
-    /// most one coroutine at a time may wait.
+    /// its messages have been taken. Throws error if the connection was lost and could not be
+    /// restored. At most one coroutine at a time may wait.
     ///
     /// Cancellation: std::errc::operation_canceled; no message is lost.
     [[nodiscard]] task<std::optional<message>> next();
 
-    /// No more messages come; those that are here can still be taken.
+    /// Ends the subscription. next() still returns the messages that have arrived.
     void unsubscribe();
 
-    /// The messages that were dropped because max_pending were waiting.
+    /// The number of messages dropped because options::max_pending messages were waiting.
     [[nodiscard]] std::uint64_t dropped() const noexcept;
 
 private:

@@ -16,10 +16,10 @@ public:
     copy_writer(const copy_writer&) = delete;
     copy_writer& operator=(const copy_writer&) = delete;
 
-    /// Sends data in the format of the statement; it need not end at a row's end, and must be valid
-    /// until the await returns. Collects small pieces, and waits while the server reads more slowly
-    /// than it is called. Throws connection_error, or std::system_error with
-    /// std::errc::operation_canceled. Errors in the data are reported when the copy ends.
+    /// Sends data in the format of the statement; it need not end at the end of a row, and must
+    /// be valid until the await returns. Small pieces are collected; a call waits if the server
+    /// reads more slowly than the data is written. Throws connection_error, or std::system_error
+    /// with std::errc::operation_canceled. Errors in the data are reported when the copy ends.
     [[nodiscard]] task<> write(std::string_view data);
 
 private:
