@@ -1,4 +1,4 @@
-// Contexts, combinations, synchronization, executors.
+// Contexts, combinations, synchronization, executors, lookups.
 // Written by generate.py from the headers, which say what each name is: ./dev modules.
 export module coil.task;
 
@@ -8,6 +8,7 @@ export import coil.core;
 export namespace coil {
 using coil::any_executor;
 using coil::async_executor;
+using coil::async_interleave;
 using coil::async_task;
 using coil::asyncify;
 using coil::auto_reset_event;
@@ -26,6 +27,7 @@ using coil::context_metrics;
 using coil::counting_semaphore;
 using coil::default_blocking_pool;
 using coil::default_executor;
+using coil::default_interleave_width;
 using coil::descriptor_operation;
 using coil::dispatcher_function;
 using coil::eager;
@@ -36,10 +38,15 @@ using coil::executor;
 using coil::executor_arg;
 using coil::executor_arg_t;
 using coil::failure_handler;
+using coil::finished_span;
 using coil::for_each_concurrent;
+using coil::group_spawn;
 using coil::hard_link;
 using coil::idle_policy;
 using coil::inline_executor;
+using coil::interleave;
+using coil::interleave_unordered;
+using coil::interleaved;
 using coil::io_awaitable;
 using coil::io_backend;
 using coil::io_context;
@@ -50,6 +57,7 @@ using coil::latch;
 using coil::least_loaded;
 using coil::limited_awaitable;
 using coil::log2_histogram;
+using coil::lookup;
 using coil::looper_executor;
 using coil::manual_reset_event;
 using coil::metric_label;
@@ -62,6 +70,9 @@ using coil::oneshot;
 using coil::operation;
 using coil::operator&&;
 using coil::parallel;
+using coil::prefetch;
+using coil::prefetch_for_write;
+using coil::reducer_of;
 using coil::restart_options;
 using coil::resume_on;
 using coil::ring_operation;
@@ -73,26 +84,34 @@ using coil::runtime_options;
 using coil::schedule;
 using coil::scope;
 using coil::send_awaitable;
+using coil::set_span_exporter;
 using coil::shared_mutex;
 using coil::shield;
 using coil::shielded_awaitable;
 using coil::sleep_awaitable;
 using coil::sleep_for;
 using coil::sleep_until;
+using coil::span_exporter;
 using coil::spawn;
+using coil::stall_report;
 using coil::supervised_spawn;
 using coil::supervisor;
 using coil::supervisor_options;
+using coil::task_group;
+using coil::task_group_options;
 using coil::this_context;
 using coil::thread_pool;
 using coil::thread_pool_options;
 using coil::timeout;
 using coil::timeout_at;
 using coil::to_string;
+using coil::trace_context;
+using coil::trace_span;
 using coil::unbounded;
 using coil::unbounded_t;
 using coil::usable_processors;
 using coil::wait_group;
+using coil::watchdog_options;
 using coil::when_all;
 using coil::when_all_awaitable;
 using coil::when_all_range_awaitable;
@@ -113,8 +132,19 @@ using coil::io::force_async;
 
 export namespace coil::this_task {
 using coil::this_task::deadline;
+using coil::this_task::span;
 } // namespace coil::this_task
+
+export namespace coil::trace {
+using coil::trace::default_events;
+using coil::trace::is_on;
+using coil::trace::start;
+using coil::trace::stop;
+using coil::trace::to_json;
+using coil::trace::write;
+} // namespace coil::trace
 
 export namespace coil::uring {
 using coil::uring::backend;
+using coil::uring::ring;
 } // namespace coil::uring
