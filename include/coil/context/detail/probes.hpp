@@ -14,7 +14,7 @@ class event_loop;
 class promise_base;
 enum class wait_kind : std::uintptr_t;
 
-/// Who observes the process: the numbers of tools that have attached to the USDT probes, which the
+/// What observes the process: the numbers of tools that have attached to the USDT probes, which the
 /// kernel writes into the memory of the program, and whether a trace is taken. All of it is one
 /// word, so that a turn of a loop pays for one load and one branch.
 struct alignas(8) observers {
