@@ -58,7 +58,7 @@ struct turn_report;
 /// `enter` once, which submits the coroutines' operations and waits only if nothing is ready; then
 /// it routes completions to the ready queue. No coroutine runs while completions are being routed.
 ///
-/// Its parts are classes in context/detail: submission, cancellation, messages, shutdown, parker, ...
+/// Its parts are classes in context/detail: submission, cancellation, messages, shutdown, parker
 class event_loop : public listed_loop {
 public:
     event_loop(io_context& context, const io_context_options& options);
