@@ -4,6 +4,7 @@
 #include <coil/uring/abi.hpp>
 #include <coil/uring/detail/opcode_names.hpp>
 
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -66,10 +67,16 @@ private:
     }
 
     void check_message(const ::msghdr* message) const noexcept {
+        if (message == nullptr) {
+            return; // the kernel refuses it
+        }
         check_region(message, sizeof *message);
         check_vector(message->msg_iov, message->msg_iovlen);
     }
     void check_vector(const ::iovec* parts, std::size_t count) const noexcept {
+        if (parts == nullptr || count > IOV_MAX) {
+            return;
+        }
         check_region(parts, count * sizeof *parts);
         for (std::size_t i = 0; i < count; ++i) {
             check_region(parts[i].iov_base, parts[i].iov_len);

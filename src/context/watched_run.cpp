@@ -6,8 +6,11 @@
 #include "watched_pool.hpp"
 
 #include <coil/base/assert.hpp>
+#include <coil/core/config.hpp>
 
 #include <csignal>
+#include <cstdlib>
+#include <cstring>
 
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -17,19 +20,15 @@ namespace coil::detail {
 
 namespace {
 
-/// ThreadSanitizer admits no new threads in the child of a process that has several.
-#if defined(__SANITIZE_THREAD__)
-constexpr bool has_thread_sanitizer = true;
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-constexpr bool has_thread_sanitizer = true;
-#else
-constexpr bool has_thread_sanitizer = false;
-#endif
-#else
-constexpr bool has_thread_sanitizer = false;
-#endif
-constexpr bool is_default = COIL_ASSERTIONS != 0 && !has_thread_sanitizer;
+/// Whether contexts are watched whose options do not say it. Under a sanitizer everything is slower
+/// by factors, and ThreadSanitizer admits no new threads in the child of a process that has
+/// several.
+bool is_default() noexcept {
+    if (const char* const word = std::getenv("COIL_WATCHDOG")) {
+        return std::strcmp(word, "on") == 0;
+    }
+    return COIL_ASSERTIONS != 0 && COIL_SANITIZED == 0;
+}
 
 } // namespace
 
@@ -38,7 +37,7 @@ watched_run::watched_run(const io_context_options& options, const ready_queue& r
     : options_(options), ready_(ready), metrics_(metrics) {
     using use = watchdog_options::use;
     const use wanted = options.watchdog.enabled;
-    is_watched_ = wanted == use::on || (wanted == use::automatic && is_default);
+    is_watched_ = wanted == use::on || (wanted == use::automatic && is_default());
     if (!is_watched_) {
         return;
     }

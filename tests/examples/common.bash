@@ -1,6 +1,7 @@
 # Shared by the tests of the examples: source it and use its functions. Programs are always terminated by process id.
 
 set -u
+export COIL_WATCHDOG=off # its reports, on a loaded machine, would be output that the tests do not expect
 examples=${COIL_EXAMPLES_DIR:?where the examples were built}
 tmp=$(mktemp -d)
 

@@ -96,17 +96,20 @@ TEST_F(RegisteredBuffer, FailuresOfTheDescriptorAreThoseOfReadAndWrite) {
 TEST_F(RegisteredBuffer, MemoryThatIsNotRegisteredGivesEFAULT) {
     const auto fd = file("0123456789");
     auto main = [](int f) -> task<> {
+        std::vector<char> memory(4096 + 8);
         two_buffers b;
-        EXPECT_EQ(co_await io::read_fixed(f, b.first, 0, 0), -EFAULT)
+        b.all[0] = {memory.data(), 4096}; // the rest is memory that is not registered
+        EXPECT_EQ(co_await io::read_fixed(f, {memory.data(), 8}, 0, 0), -EFAULT)
             << "no buffer is registered yet";
         co_await use_buffers(b.all);
         char elsewhere[8] = {};
         EXPECT_EQ(co_await io::read_fixed(f, elsewhere, 0, 0), -EFAULT);
         EXPECT_EQ(co_await io::write_fixed(f, elsewhere, 0, 1), -EFAULT);
-        EXPECT_EQ(co_await io::read_fixed(f, {b.first.data() + 4095, 2}, 0, 0), -EFAULT);
+        EXPECT_EQ(co_await io::read_fixed(f, {memory.data() + 4095, 2}, 0, 0), -EFAULT);
         for (const unsigned number : {2U, 16384U, 65535U, 65536U, ~0U}) {
-            EXPECT_EQ(co_await io::read_fixed(f, b.first, 0, number), -EFAULT) << number;
-            EXPECT_EQ(co_await io::write_fixed(f, b.first, 0, number), -EFAULT) << number;
+            EXPECT_EQ(co_await io::read_fixed(f, {memory.data(), 8}, 0, number), -EFAULT) << number;
+            EXPECT_EQ(co_await io::write_fixed(f, {memory.data(), 8}, 0, number), -EFAULT)
+                << number;
         }
     };
     coil::run(main(fd));

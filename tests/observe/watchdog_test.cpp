@@ -260,16 +260,17 @@ TEST_P(Watchdog, LimitsTheRateAndCountsByPlace) {
     EXPECT_EQ(ctx.metrics().long_turns, 5U);
 }
 
+task<int> at_once(int value) { co_return value; }
+
+/// Awaits of tasks that complete at once are not in the budget of immediate awaits.
 TEST_P(Watchdog, NamesATaskThatAwaitsWithoutSuspending) {
     io_context ctx(options());
     ctx.co_spawn(
         []() -> task<> {
-            channel<int> full(1);
             co_await yield();
             const auto end = coil_test::cpu_time(CLOCK_THREAD_CPUTIME_ID) + 200ms;
             while (coil_test::cpu_time(CLOCK_THREAD_CPUTIME_ID) < end) {
-                co_await full.send(1);
-                co_await full.recv();
+                co_await at_once(1);
             }
         }(),
         "greedy");
@@ -471,6 +472,9 @@ TEST(WatchdogOfAProcess, WorksInAChild) {
 
 TEST(WatchdogOfAProcess, EndsAtExitWhileAContextRuns) {
     SKIP_WITH_THREAD_SANITIZER();
+#if COIL_SANITIZED
+    GTEST_SKIP() << "LeakSanitizer reports at the exit what threads that still run refer to";
+#endif
     const std::string complaint = coil_test::in_child([]() -> std::string {
         collected reports;
         io_context ctx(watched(reports));

@@ -62,8 +62,8 @@ struct stall_report {
 /// turn that is reported.
 struct watchdog_options {
     enum class use : std::uint8_t {
-        /// On if coil itself was built with assertions (a debug build, or with AddressSanitizer),
-        /// but not with ThreadSanitizer.
+        /// As COIL_WATCHDOG in the environment says, "on" or "off"; without it, on if coil itself
+        /// is a debug build without sanitizers.
         automatic,
         on,
         off,
