@@ -77,7 +77,10 @@ public:
     /// Looks up the addresses, with port 0.
     void start(const std::string& host, completion<addresses> done);
     void close() noexcept {
-        task_.reset();
+        if (task_) {
+            task_->cancel();
+            task_.reset();
+        }
         if (handle_ != nullptr) {
             ::ares_destroy(std::exchange(handle_, nullptr)); // completes the look-ups
         }

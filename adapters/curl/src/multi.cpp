@@ -38,7 +38,7 @@ multi::multi(const client_options& options) {
 }
 
 multi::~multi() {
-    task_.reset();
+    close();
     ::curl_multi_cleanup(handle_); // calls on_socket
 }
 
@@ -162,7 +162,10 @@ void multi::fail_all(::CURLcode code, const char* reason) noexcept {
 }
 
 void multi::close() noexcept {
-    task_.reset();
+    if (task_) {
+        task_->cancel();
+        task_.reset();
+    }
     fail_all(CURLE_ABORTED_BY_CALLBACK, "the client was destroyed");
 }
 

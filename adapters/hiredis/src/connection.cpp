@@ -91,7 +91,10 @@ public:
     }
     void close() noexcept {
         fail("the connection was closed");
-        tasks_.reset();
+        if (tasks_) {
+            tasks_->cancel();
+            tasks_.reset();
+        }
     }
 
     [[nodiscard]] const std::optional<std::string>& failure() const noexcept { return failure_; }

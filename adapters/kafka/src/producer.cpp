@@ -42,6 +42,7 @@ public:
     producer_client(const producer_client&) = delete;
     producer_client& operator=(const producer_client&) = delete;
     ~producer_client() {
+        background_.cancel(); // it is destroyed, not joined
         queue_events::unwatch(queue_.get());
         rd_kafka_purge(client_, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT |
                                     RD_KAFKA_PURGE_F_NON_BLOCKING);
