@@ -8,7 +8,7 @@ option(COIL_BUILD_ADAPTERS "Build the adapters of the libraries that are install
 option(COIL_BUILD_ADAPTER_TESTS "Build the adapters' tests and examples, which start servers: ./dev test --interop" OFF)
 option(COIL_INSTALL "Create the install target" ${PROJECT_IS_TOP_LEVEL})
 option(COIL_DEBUG_INFO "Build the library with -g in every build type, for debuggers" OFF)
-option(COIL_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
+option(COIL_WERROR "Treat warnings as errors; our presets do" OFF)
 option(COIL_ALLOW_GCC12 "Build with GCC 12 although it miscompiles coroutines" OFF)
 set(COIL_SANITIZE "" CACHE STRING "Sanitizers for everything in this build tree, as in -fsanitize=")
 option(COIL_BUILD_MODELS "Build the model-checking tests (relacy)" ON)

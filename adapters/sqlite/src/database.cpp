@@ -21,7 +21,7 @@ namespace detail {
 /// A connection, used by one thread at a time.
 struct handle {
     struct closer {
-        void operator()(::sqlite3* db) const noexcept { ::sqlite3_close_v2(db); }
+        void operator()(::sqlite3* opened) const noexcept { ::sqlite3_close_v2(opened); }
     };
 
     std::string path;

@@ -64,18 +64,33 @@ std::size_t interleave(std::size_t width, Keys&& keys, F&& f, Out&& out) {
     static_assert(!std::ranges::range<Out> || std::is_lvalue_reference_v<Out> ||
                       std::ranges::borrowed_range<Out>,
                   "the results would be written to a temporary: pass a named range");
-    const std::size_t slots = detail::slots_for(width, keys);
-    auto sink = detail::sink_for<detail::lookup_result_t<F, Keys>>(slots, out);
-    return detail::run_lookups(slots, keys, f, sink);
+    static_assert(detail::makes_lookups<F, Keys>, "the function of interleave returns a lookup: "
+                                                  "make it a coroutine lookup<R> f(key)");
+    if constexpr (detail::makes_lookups<F, Keys>) {
+        using R = detail::lookup_result_t<F, Keys>;
+        constexpr bool can_be_written = detail::takes_results<R, std::remove_reference_t<Out>>;
+        static_assert(can_be_written, "interleave writes its results to a random access range (a "
+                                      "vector, a span) or to an iterator to which they can be "
+                                      "assigned");
+        if constexpr (can_be_written) {
+            const std::size_t slots = detail::slots_for(width, keys);
+            auto sink = detail::sink_for<R>(slots, out);
+            return detail::run_lookups(slots, keys, f, sink);
+        }
+    }
+    return 0;
 }
 
 /// The same for lookups that return void.
 template <std::ranges::input_range Keys, class F>
 std::size_t interleave(std::size_t width, Keys&& keys, F&& f) {
-    static_assert(std::is_void_v<detail::lookup_result_t<F, Keys>>,
-                  "these lookups have results: call interleave(width, keys, f, out)");
-    detail::rethrow_only sink;
-    return detail::run_lookups(detail::slots_for(width, keys), keys, f, sink);
+    constexpr bool is_void = std::is_void_v<detail::lookup_result_t<F, Keys>>;
+    static_assert(is_void, "these lookups have results: call interleave(width, keys, f, out)");
+    if constexpr (is_void) {
+        detail::rethrow_only sink;
+        return detail::run_lookups(detail::slots_for(width, keys), keys, f, sink);
+    }
+    return 0;
 }
 
 /// The same without an order: calls `consume(index, result)`, or `consume(index)` for lookups that

@@ -16,6 +16,7 @@ class Task:
         self.peer = record.get('peer')
         self.idle = record.get('idle_s')
         self.wait = _wait(record)
+        self.holder = record.get('locked_by')  # the frame of a task
 
     @property
     def function(self):
@@ -128,6 +129,10 @@ class Dump:
             self._add(context['tasks'], context['name'], 0)
             for group in context['groups']:
                 self._add(group['children'], context['name'], 1)
+        names = {task.frame: task.label for task in self.tasks}
+        for task in self.tasks:
+            if task.holder in names:
+                task.wait += f" '{names[task.holder]}'"
 
     def _add(self, records, context, level):
         for record in records:

@@ -28,6 +28,19 @@ struct key_passing {
     using type = std::conditional_t<is_stored, stored&&, reference>;
 };
 
+/// Whether interleave can call f with the keys, and gets lookups.
+template <class F, class Key>
+constexpr bool makes_lookup() noexcept {
+    if constexpr (std::is_invocable_v<F&, Key>) {
+        return is_lookup<std::remove_cvref_t<std::invoke_result_t<F&, Key>>>;
+    }
+    return false;
+}
+template <class F, class Keys>
+inline constexpr bool makes_lookups =
+    makes_lookup<std::remove_reference_t<F>,
+                 typename key_passing<std::ranges::iterator_t<Keys>>::type>();
+
 template <class F, class Key>
 struct lookup_result {
     static_assert(std::is_invocable_v<F&, Key>,

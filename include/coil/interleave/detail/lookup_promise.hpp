@@ -64,6 +64,15 @@ public:
         return {};
     }
 
+    /// After an error: of any type, so that no other error follows.
+    struct not_awaited : std::suspend_never {
+        struct anything {
+            template <class T>
+            operator T() const noexcept; // NOLINT(google-explicit-constructor)
+        };
+        anything await_resume() const noexcept;
+    };
+
     template <class A>
     auto await_transform(A&& awaited) const noexcept {
         using awaited_t = std::remove_cvref_t<A>;
@@ -78,7 +87,7 @@ public:
             static_assert(always_false<A>,
                           "a lookup waits only for memory: co_await prefetch(p) or another lookup; "
                           "await everything else in the task that calls async_interleave");
-            return std::suspend_never();
+            return not_awaited();
         }
     }
 

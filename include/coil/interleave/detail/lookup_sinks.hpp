@@ -139,6 +139,21 @@ public:
     [[nodiscard]] static bool accepts(std::size_t) noexcept { return true; }
 };
 
+/// Whether results can be written to the argument `out` of interleave. For void, which sink_for
+/// refuses with a sentence of its own, this is true.
+template <class R, class Out>
+constexpr bool can_take_results() noexcept {
+    using out_t = std::remove_cv_t<Out>;
+    if constexpr (std::is_void_v<R> || std::random_access_iterator<out_t> ||
+                  (std::ranges::random_access_range<Out> && std::ranges::sized_range<Out>)) {
+        return true;
+    } else {
+        return std::weakly_incrementable<out_t> && std::indirectly_writable<out_t, R>;
+    }
+}
+template <class R, class Out>
+inline constexpr bool takes_results = can_take_results<R, Out>();
+
 /// The sink for the argument `out` of interleave.
 template <class R, class Out>
 auto sink_for(std::size_t slots, Out& out) {
@@ -150,7 +165,7 @@ auto sink_for(std::size_t slots, Out& out) {
     } else if constexpr (std::ranges::random_access_range<Out> && std::ranges::sized_range<Out>) {
         return store_in<R, Out>(out);
     } else {
-        static_assert(std::weakly_incrementable<out_t> && std::indirectly_writable<out_t, R>,
+        static_assert(takes_results<R, Out>,
                       "interleave writes its results to a random access range (a vector, a span) "
                       "or to an iterator to which they can be assigned");
         return write_in_order<R, out_t>(slots, out);

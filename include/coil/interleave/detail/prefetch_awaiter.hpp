@@ -2,10 +2,10 @@
 
 #include <coil/interleave/detail/lookup_promise.hpp>
 
-#include <concepts>
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace coil::detail {
 
@@ -18,7 +18,8 @@ public:
     [[nodiscard]] bool await_ready() const noexcept { return false; }
     template <class P>
     void await_suspend(std::coroutine_handle<P>) const noexcept {
-        static_assert(std::derived_from<P, lookup_promise_base>,
+        constexpr bool is_in_lookup = std::is_base_of_v<lookup_promise_base, P>;
+        static_assert(is_in_lookup,
                       "prefetch(p) is awaited only in a coroutine of type lookup<R>, which "
                       "interleave() runs");
     }
