@@ -110,10 +110,13 @@ install_packages() {
         patiently "once more: installing $*" "$log" apt_get install --no-install-recommends "$@" ||
             die "apt could not install: $*"
     fi
-    if [[ " $* " == *' redis-server '* && -d /run/systemd/system ]]; then
-        # redis-server is only measured by benchmarks and must not run as a service.
-        as_root systemctl disable --quiet --now redis-server || true
-    fi
+    # Benchmarks and tests start servers of their own; these must not run as services.
+    local service
+    for service in redis-server postgresql nats-server; do
+        if [[ " $* " == *" $service "* && -d /run/systemd/system ]]; then
+            as_root systemctl disable --quiet --now "$service" || true
+        fi
+    done
 }
 
 # need GROUP...: installs the groups that are missing; exits if that fails.
