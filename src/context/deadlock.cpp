@@ -9,13 +9,17 @@
 #include <coil/context/options.hpp>
 #include <coil/context/runtime.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <ctime>
 #include <new>
+#include <span>
 #include <string>
+#include <vector>
 
 #include <sys/stat.h>
 
@@ -40,17 +44,50 @@ bool has_only_threads(std::size_t count) noexcept {
            threads.st_nlink == 2 + count + threads_aside();
 }
 
-/// `all`: the runtime that waits for ever, or null.
-std::string describe_deadlock(event_loop& loop, runtime* all) {
+/// Whether one of these tasks, or of their children, can continue without another task.
+bool can_continue(const std::vector<task_record>& tasks) noexcept {
+    using what = wait_record::what;
+    for (const task_record& task : tasks) {
+        switch (task.wait.kind) {
+        case what::ready:
+        case what::operation:
+        case what::queued:
+        case what::stream:
+        case what::sleep:
+        case what::elsewhere:
+            return true;
+        default:
+            if (can_continue(task.children)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+bool can_continue(const context_snapshot& context) noexcept {
+    bool can = context.arriving > 0 || can_continue(context.tasks);
+    for (const group_record& group : context.groups) {
+        can = can || can_continue(group.children);
+    }
+    return can;
+}
+
+/// What is reported of these contexts; empty if a task of them can continue after all.
+std::string describe_deadlock(std::span<event_loop* const> loops) {
     std::string text = "coil: these tasks wait for ever: no operation is in flight, no timer is "
                        "armed, and the process has no other thread that could wake them\n";
     try {
         constexpr std::size_t at_most = 100;
-        if (all != nullptr) {
-            return text + all->dump_tasks(at_most);
+        std::vector<context_snapshot> contexts;
+        for (event_loop* const loop : loops) {
+            contexts.push_back(take_snapshot(*loop, at_most));
         }
-        const context_snapshot snapshot = take_snapshot(loop, at_most);
-        text += to_text({&snapshot, 1});
+        if (loops.size() > 1 && std::ranges::any_of(contexts, [](const context_snapshot& one) {
+                return can_continue(one);
+            })) {
+            return {};
+        }
+        text += to_text(contexts);
     } catch (const std::bad_alloc&) {
         text += "(no memory to list them)\n";
     }
@@ -66,9 +103,10 @@ std::string describe_deadlock(event_loop& loop, runtime* all) {
 /// fourth, eighth and so on: if a thread has ended the earlier waits, one will probably end the
 /// next.
 ///
-/// In a runtime, every context must wait like this one, without a message. They are looked at
-/// twice: if each is in the same wait both times, all of them waited at one moment, and no message
-/// was on its way. Of contexts that begin to wait at the same time, at least one sees that of all.
+/// In a runtime, every context must wait like this one, without a message, and stay in the same
+/// wait for 50 ms, while there is no other thread. The snapshot that is printed is looked at as
+/// well: a task in it that waits for more than other tasks shows that this was no deadlock. Of
+/// contexts that begin to wait at the same time, at least one sees that of all.
 [[gnu::noinline, gnu::cold]] bool event_loop::reports_deadlock() {
     std::atomic<std::uint32_t>& own = signals_.lonely_waits;
     if (submissions_.has_queued() || cancellations_.has_retries() ||
@@ -99,14 +137,32 @@ std::string describe_deadlock(event_loop& loop, runtime* all) {
             return sum;
         };
         const std::uint64_t sum = sum_of_waits();
-        if (sum == 0 || sum_of_waits() != sum || !has_tasks || !has_only_threads(all->size()) ||
-            !round_.claim_deadlock_report()) {
+        if (sum == 0 || !has_tasks || !has_only_threads(all->size())) {
+            return false;
+        }
+        constexpr int looks = 50;
+        for (int i = 0; i < looks; ++i) {
+            constexpr std::timespec a_while{0, 1'000'000};
+            ::nanosleep(&a_while, nullptr);
+            if (!inbox_.empty() || sum_of_waits() != sum) {
+                return false;
+            }
+        }
+        if (!has_only_threads(all->size()) || !round_.claim_deadlock_report()) {
             return false;
         }
     }
-    const std::string text = describe_deadlock(*this, all);
+    std::vector<event_loop*> loops;
+    for (std::size_t i = 0; all != nullptr && i < all->size(); ++i) {
+        loops.push_back(&all->context(i).loop());
+    }
     if (all == nullptr) {
+        loops.push_back(this);
         own.store(reported, std::memory_order_relaxed);
+    }
+    const std::string text = describe_deadlock(loops);
+    if (text.empty()) {
+        return false;
     }
     if (options_.on_deadlock) {
         options_.on_deadlock(text);

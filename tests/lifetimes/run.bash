@@ -6,6 +6,7 @@
 # LIFETIME_LOGS: a directory for the output of failing chunks (created; by default nothing is kept). LIFETIME_CHUNK:
 # seeds per chunk (200). LIFETIME_FILTER: the test to run (*RandomLifetimes*; *SimulatedLifetimes*).
 set -uo pipefail
+export COIL_WATCHDOG=off # what it prints and opens depends on the load
 
 if (($# != 3)); then
     echo "usage: run.bash BINARY FIRST LAST" >&2
