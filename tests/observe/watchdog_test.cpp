@@ -229,17 +229,17 @@ template <io_backend>
 task<> blocks_four_times_and_computes() {
     for (int i = 0; i < 4; ++i) {
         co_await yield();
-        blocks_for(80ms);
+        blocks_for(250ms);
     }
     co_await yield();
-    computes_for(80ms); // another place
-    co_await sleep_for(1700ms);
+    computes_for(250ms); // another place
+    co_await sleep_for(3200ms);
 }
 
 /// One report per place and interval; the others are counted, and reported when it is over.
 TEST_P(Watchdog, LimitsTheRateAndCountsByPlace) {
     io_context_options some = options();
-    some.watchdog.interval = 1500ms;
+    some.watchdog.interval = 3s;
     io_context ctx(std::move(some));
     ctx.co_spawn(GetParam() == io_backend::epoll
                      ? blocks_four_times_and_computes<io_backend::epoll>()
