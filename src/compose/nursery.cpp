@@ -198,7 +198,7 @@ void nursery::report_destroyed_children() const noexcept try {
                  "coil: a scope was left without co_await join() while %zu of its children had not "
                  "ended%s. They are destroyed. Join it, or cancel() it first.\n",
                  size(), first.c_str());
-} catch (...) { // no memory for the message
+} catch (...) { // NOLINT(*-empty-catch): no memory for the message
 }
 
 nursery::joiner::~joiner() {

@@ -48,7 +48,7 @@ void report_unrun_task(const void* frame) noexcept try {
                  "coil: a task was destroyed and has never run: %s. Did you forget to co_await or "
                  "spawn it?\n",
                  function_of(frame).c_str());
-} catch (...) { // no memory for the message
+} catch (...) { // NOLINT(*-empty-catch): no memory for the message
 }
 
 void report_no_stop_token(const void* frame, std::string_view type) noexcept try {
@@ -64,7 +64,7 @@ void report_no_stop_token(const void* frame, std::string_view type) noexcept try
         "returns the token of the awaiting coroutine's promise, or {} if it must not be "
         "stopped.\n",
         function_of(frame).c_str(), static_cast<int>(type.size()), type.data());
-} catch (...) { // no memory for the message
+} catch (...) { // NOLINT(*-empty-catch): no memory for the message
 }
 
 } // namespace coil::detail

@@ -71,7 +71,7 @@ trace_ring* make_ring(ring_of_thread& here) noexcept {
             here.ring = std::move(made);
             return here.ring.get();
         }
-    } catch (const std::bad_alloc&) { // this thread is not in the trace
+    } catch (const std::bad_alloc&) { // NOLINT(*-empty-catch): this thread is not in the trace
     }
     ++all.lost_threads;
     return nullptr;
@@ -106,7 +106,7 @@ std::uint64_t number_of(std::string_view name) noexcept {
             all.names.emplace_back(name);
             return all.numbers.emplace(name, all.names.size() - 1).first->second;
         }
-    } catch (const std::bad_alloc&) { // the event has no name
+    } catch (const std::bad_alloc&) { // NOLINT(*-empty-catch): the event has no name
     }
     return without_name;
 }

@@ -25,6 +25,7 @@ list_ptr make_list(const std::vector<position>& positions) {
 
 std::vector<position> read_list(const rd_kafka_topic_partition_list_t& list) {
     std::vector<position> positions;
+    positions.reserve(static_cast<std::size_t>(list.cnt));
     for (int i = 0; i < list.cnt; ++i) {
         positions.push_back({list.elems[i].topic, list.elems[i].partition, list.elems[i].offset});
     }
@@ -259,9 +260,9 @@ task<message> consumer::next() { return client_->next(); }
 task<> consumer::commit(const message& m) {
     std::vector<position> behind;
     behind.push_back({m.topic, m.partition, m.offset + 1});
-    return commit_positions(std::move(behind));
+    return commit_positions(behind);
 }
-task<> consumer::commit_positions(std::vector<position> offsets) {
+task<> consumer::commit_positions(const std::vector<position>& offsets) {
     return client_->commit(detail::make_list(offsets));
 }
 task<> consumer::close() { return client_->close(); }

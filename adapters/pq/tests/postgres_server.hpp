@@ -60,7 +60,7 @@ public:
                  "listen_addresses=127.0.0.1", "port=" + std::to_string(port),
                  "unix_socket_directories=" + folder_.path().string(), "fsync=off",
                  "shared_buffers=16MB", "autovacuum=off", "log_min_messages=fatal"}) {
-            more.push_back(option);
+            more.push_back(option); // NOLINT(performance-inefficient-vector-operation)
         }
         for (const std::string& option : more) {
             argv.insert(argv.end(), {"-c", option});

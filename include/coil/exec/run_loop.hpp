@@ -122,7 +122,7 @@ private:
     struct frame_table;
     class spawned; // NOLINT(cppcoreguidelines-virtual-class-destructor): it is final
     class yielded; // NOLINT(cppcoreguidelines-virtual-class-destructor): it is final
-    class running;
+    class running; // NOLINT(cppcoreguidelines-virtual-class-destructor): it is final
     /// Submits work on behalf of the calling thread (see note_submitter()).
     struct entrance {
         run_loop& loop;

@@ -73,7 +73,7 @@ public:
     /// Commits the offset behind this message and waits until the group has stored it.
     [[nodiscard]] task<> commit(const message& m);
     /// Commits positions: each offset is that of the next message to be consumed.
-    [[nodiscard]] task<> commit_positions(std::vector<position> offsets);
+    [[nodiscard]] task<> commit_positions(const std::vector<position>& offsets);
 
     /// Leaves the group, so that others take over at once. The consumer cannot be used after it.
     [[nodiscard]] task<> close();
