@@ -96,6 +96,7 @@ private:
         const ::pid_t pid = ::fork();
         if (pid == 0) {
             std::vector<char*> args;
+            args.reserve(argv.size() + 1);
             for (std::string& arg : argv) {
                 args.push_back(arg.data());
             }
