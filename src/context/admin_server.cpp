@@ -4,6 +4,7 @@
 #include "task_writing.hpp"
 #include "thread_name.hpp"
 
+#include <coil/base/signals_blocked.hpp>
 #include <coil/context/io_context.hpp>
 #include <coil/context/prometheus.hpp>
 
@@ -12,7 +13,6 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
-#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -163,18 +163,8 @@ admin_server::admin_server(std::string path) : path_(std::move(path)) {
         if (stop_ < 0) {
             fail(errno, path_, "cannot be served");
         }
-        // Signals of the process are for the program's own threads.
-        ::sigset_t all{};
-        ::sigset_t before{};
-        ::sigfillset(&all);
-        ::pthread_sigmask(SIG_SETMASK, &all, &before);
-        try {
-            thread_ = std::thread([this] { run(); });
-        } catch (...) {
-            ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-            throw;
-        }
-        ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        const signals_blocked blocked;
+        thread_ = std::thread([this] { run(); });
         ++count_;
     } catch (...) {
         close();

@@ -3,6 +3,7 @@
 #include "task_snapshot.hpp"
 #include "thread_name.hpp"
 
+#include <coil/base/signals_blocked.hpp>
 #include <coil/context/detail/dump_registration.hpp>
 #include <coil/context/io_context.hpp>
 #include <coil/context/sim_driver.hpp>
@@ -149,19 +150,14 @@ void dump_signal::start() {
         throw std::system_error(errno, std::generic_category(), "coil: dump_signal");
     }
     descriptor_of_handler = wake_;
-    ::sigset_t all{};
-    ::sigset_t before{};
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    const signals_blocked blocked;
     try {
         thread_ = std::thread([this] { run(); });
         has_thread_ = true;
     } catch (...) {
-        ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
         close_descriptor();
         throw;
     }
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void dump_signal::stop_using(int signal) noexcept {

@@ -5,6 +5,8 @@
 #include "thread_name.hpp"
 #include "watched_pool.hpp"
 
+#include <coil/base/signals_blocked.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -119,17 +121,13 @@ void stall_watchdog::start() noexcept {
     if (has_thread_ || stops_) {
         return;
     }
-    ::sigset_t all{};
-    ::sigset_t before{};
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    const signals_blocked blocked;
     try {
         thread_ = std::thread([this] { run(); });
         has_thread_ = true;
     } catch (const std::system_error& error) {
         std::fprintf(stderr, "coil: the watchdog has no thread: %s\n", error.what());
     }
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 /// At the exit of the process.

@@ -2,6 +2,7 @@
 #include "../context/watched_pool.hpp"
 #include "simulated_work.hpp"
 
+#include <coil/base/signals_blocked.hpp>
 #include <coil/context/detail/current_loop.hpp>
 #include <coil/core/frame_allocator.hpp>
 #include <coil/exec/blocking_pool.hpp>
@@ -230,19 +231,18 @@ bool blocking_pool::may_grow() noexcept {
 }
 
 void blocking_pool::make_thread() noexcept {
-    ::sigset_t all;
-    ::sigset_t before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
     ::pthread_t id{};
-    const int error = ::pthread_create(
-        &id, nullptr,
-        [](void* pool) noexcept -> void* {
-            static_cast<blocking_pool*>(pool)->run_thread();
-            return nullptr;
-        },
-        this);
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    int error = 0;
+    {
+        const detail::signals_blocked blocked;
+        error = ::pthread_create(
+            &id, nullptr,
+            [](void* pool) noexcept -> void* {
+                static_cast<blocking_pool*>(pool)->run_thread();
+                return nullptr;
+            },
+            this);
+    }
     if (error == 0) {
         return; // the pool may be destroyed
     }

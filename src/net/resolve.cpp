@@ -1,3 +1,4 @@
+#include <coil/base/signals_blocked.hpp>
 #include <coil/context/detail/awaiter_base.hpp>
 #include <coil/context/detail/current_loop.hpp>
 #include <coil/context/event_loop.hpp>
@@ -10,7 +11,6 @@
 #include <cerrno>
 #include <charconv>
 #include <coroutine>
-#include <csignal>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -164,16 +164,8 @@ public:
     }
 
 private:
-    /// Starts a thread with all signals blocked: they are for the program's own threads.
     void start_thread() {
-        ::sigset_t all;
-        ::sigset_t before;
-        ::sigfillset(&all);
-        ::pthread_sigmask(SIG_SETMASK, &all, &before);
-        struct restore {
-            const ::sigset_t& mask;
-            ~restore() { ::pthread_sigmask(SIG_SETMASK, &mask, nullptr); }
-        } const at_end{before};
+        const coil::detail::signals_blocked blocked;
         std::thread([this] { work(); }).detach();
     }
 

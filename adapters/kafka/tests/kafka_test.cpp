@@ -1,9 +1,9 @@
 #include "mock_cluster.hpp"
+#include "support/descriptors.hpp"
 
 #include <coil/coil.hpp>
 
 #include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <set>
 #include <string>
@@ -237,14 +237,7 @@ TEST(Kafka, a_cancelled_next_loses_no_message_and_a_cancelled_commit_is_not_mist
     }(cluster));
 }
 
-std::size_t open_descriptors() {
-    std::size_t count = 0;
-    for ([[maybe_unused]] const auto& entry :
-         std::filesystem::directory_iterator("/proc/self/fd")) {
-        ++count;
-    }
-    return count;
-}
+std::size_t open_descriptors() { return coil_test::open_descriptors().size(); }
 
 TEST(Kafka, many_messages_leave_nothing_behind) {
     mock_cluster cluster;

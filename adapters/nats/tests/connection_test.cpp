@@ -1,9 +1,10 @@
 #include "nats_server.hpp"
+#include "support/descriptors.hpp"
 
 #include <coil/coil.hpp>
 
-#include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 
 using namespace coil;
@@ -185,26 +186,17 @@ TEST(Nats, a_slow_subscriber_loses_messages_and_counts_them) {
     }(s.port()));
 }
 
-std::size_t open_descriptors() {
-    std::size_t count = 0;
-    for ([[maybe_unused]] const auto& entry :
-         std::filesystem::directory_iterator("/proc/self/fd")) {
-        ++count;
-    }
-    return count;
-}
-
 TEST(Nats, many_messages_and_connections_leave_nothing_behind) {
     NEEDS_NATS_SERVER();
     const server s;
     coil::run([](std::uint16_t port) -> task<> {
         co_await connect(port);
-        const std::size_t before = open_descriptors();
+        const std::set<int> before = coil_test::open_descriptors();
         for (int i = 0; i < 50; ++i) {
             nats::connection c = co_await connect(port);
             const nats::subscription x = co_await c.subscribe("x");
         }
-        EXPECT_EQ(open_descriptors(), before);
+        EXPECT_EQ(coil_test::open_descriptors(), before);
 
         nats::connection c = co_await connect(port);
         nats::subscription numbers = co_await c.subscribe("numbers");

@@ -1,5 +1,7 @@
 #include "worker_pool.hpp"
 
+#include <coil/base/signals_blocked.hpp>
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -67,23 +69,14 @@ void worker_pool::stop() noexcept {
 }
 
 bool worker_pool::start_thread(worker_class& l) noexcept {
-    // Signals are delivered to the program's own threads only.
-    ::sigset_t all;
-    ::sigset_t old;
-    ::sigfillset(&all);
-    if (const int signal = interrupting_signal(); signal != 0) {
-        ::sigdelset(&all, signal);
-    }
-    ::pthread_sigmask(SIG_SETMASK, &all, &old);
-    bool started = true;
+    const coil::detail::signals_blocked blocked(interrupting_signal());
     try {
         std::thread([this, &l] { serve(l); }).detach();
         ++l.threads;
     } catch (const std::system_error&) {
-        started = false;
+        return false;
     }
-    ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
-    return started;
+    return true;
 }
 
 int worker_pool::submit(worker_job& job) noexcept {
