@@ -1,10 +1,13 @@
 #include "admin_server.hpp"
 
+#include "stall_watchdog.hpp"
 #include "task_snapshot.hpp"
 #include "task_writing.hpp"
 #include "thread_name.hpp"
+#include "watched_pool.hpp"
 
 #include <coil/base/signals_blocked.hpp>
+#include <coil/context/detail/dump_registration.hpp>
 #include <coil/context/io_context.hpp>
 #include <coil/context/prometheus.hpp>
 
@@ -39,7 +42,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds longest_request{2}; // until it has arrived
+constexpr std::chrono::seconds longest_request{2}; // the limit for a whole request to arrive
 constexpr std::chrono::seconds longest_reply{5};
 constexpr std::size_t most_request_bytes = 4096;
 
@@ -79,7 +82,7 @@ bool is_stale(const ::sockaddr_un& address) noexcept {
     return refused;
 }
 
-/// Whether `fd` is ready before `deadline`, and the thread has not been asked to end.
+/// Whether `fd` becomes ready before `deadline`, and the thread has not been asked to end.
 bool wait_for(int fd, short events, int stop, clock::time_point deadline) noexcept {
     for (;;) {
         const auto left =
@@ -95,7 +98,7 @@ bool wait_for(int fd, short events, int stop, clock::time_point deadline) noexce
     }
 }
 
-/// The first line of a request. Empty if none comes.
+/// The first line of a request; empty if no complete request arrives in time.
 std::string read_request(int connection, int stop) {
     const auto deadline = clock::now() + longest_request;
     std::string text;
@@ -104,7 +107,7 @@ std::string read_request(int connection, int stop) {
         const ::ssize_t n = ::recv(connection, part.data(), part.size(), 0);
         if (n > 0) {
             text.append(part.data(), static_cast<std::size_t>(n));
-            // All of it, as unread bytes would reset the connection.
+            // Read to its end, because closing a socket with unread bytes resets the connection.
             if (text.find("\r\n\r\n") != std::string::npos ||
                 text.find("\n\n") != std::string::npos) {
                 return text.substr(0, text.find_first_of("\r\n"));
@@ -130,7 +133,8 @@ void send_all(int connection, int stop, std::string_view text) noexcept {
     }
 }
 
-/// The socket's mode admits only its owner and root; this also holds if it is changed.
+/// Whether the peer is this user or root. The mode of the socket file admits no others, but it may
+/// be changed.
 bool is_permitted(int connection) noexcept {
     ::ucred peer{};
     ::socklen_t size = sizeof peer;
@@ -183,7 +187,7 @@ admin_server::~admin_server() {
 void admin_server::listen() {
     const ::sockaddr_un address = address_of(path_);
     listener_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    // On Linux the name takes the mode of the socket: there is no moment at which others may
+    // On Linux the file gets the mode of the socket, so there is no moment at which other users may
     // connect.
     if (listener_ < 0 || ::fchmod(listener_, S_IRUSR | S_IWUSR) != 0) {
         fail(errno, path_, "cannot be made");
@@ -208,7 +212,7 @@ void admin_server::listen() {
 }
 
 void admin_server::close() noexcept {
-    // The name may be another program's by now.
+    // Another program may have replaced the file at this path.
     struct ::stat status{};
     if (inode_ != 0 && ::lstat(path_.c_str(), &status) == 0 && status.st_ino == inode_) {
         ::unlink(path_.c_str());
@@ -247,7 +251,7 @@ void admin_server::run() noexcept {
             ::close(connection);
         } else if (errno == EAGAIN) {
             static_cast<void>(wait_for(listener_, POLLIN, stop_, clock::now() + for_ever));
-        } else { // without descriptors: later
+        } else { // no descriptor left: try again later
             static_cast<void>(
                 wait_for(-1, 0, stop_, clock::now() + std::chrono::milliseconds(100)));
         }
@@ -293,16 +297,21 @@ admin_server::reply admin_server::answer(std::string_view target) const {
     if (path == "/tasks.json") {
         return {.type = "application/json", .body = to_json(take_snapshots(limit_of(query)))};
     }
+    if (path == "/stalls.json") {
+        return {.type = "application/json", .body = stall_watchdog::instance().stalls_json()};
+    }
     const bool is_index = path == "/";
     return {.status = is_index ? "200 OK" : "404 Not Found",
-            .body = "/metrics       metrics of all contexts, for Prometheus\n"
+            .body = "/metrics       metrics of all contexts and pools, for Prometheus\n"
                     "/process.json  the process\n"
+                    "/stalls.json   what has blocked contexts: reports of the watchdog\n"
                     "/tasks         what the tasks wait for; ?limit=N\n"
                     "/tasks.json    the same\n"};
 }
 
 std::vector<context_snapshot> admin_server::take_snapshots(std::size_t limit) const {
     const std::scoped_lock lock(mutex_);
+    const dumps_paused by_others;
     std::vector<context_snapshot> all;
     all.reserve(contexts_.size());
     for (io_context* const context : contexts_) {
@@ -321,7 +330,7 @@ std::string admin_server::metrics_page() const {
             const auto same = std::count_if(all.begin(), all.end(), [&](const labelled_metrics& m) {
                 return m.labels.back().value == name;
             });
-            // Two series of the same name and labels are an error.
+            // The Prometheus format forbids two series with the same name and labels.
             all.push_back({context->metrics(), {{"context", name}}});
             if (same > 0) {
                 all.back().labels.insert(all.back().labels.begin(),
@@ -331,6 +340,7 @@ std::string admin_server::metrics_page() const {
     }
     std::string page;
     write_prometheus(page, all);
+    write_pools(page);
     return page;
 }
 
@@ -342,8 +352,8 @@ std::string admin_server::process_page() const {
     std::ifstream("/proc/self/statm") >> pages >> resident;
     std::string text = R"({"pid":)" + std::to_string(::getpid()) + R"(,"name":)";
     append_quoted(text, program_invocation_short_name);
-    text +=
-        R"(,"uptime_s":)" + seconds(std::chrono::duration<double>(clock::now() - since_).count());
+    text += R"(,"uptime_s":)";
+    append_seconds(text, std::chrono::duration<double>(clock::now() - since_).count());
     text += R"(,"descriptors":)" + std::to_string(entries_of("/proc/self/fd"));
     text += R"(,"descriptor_limit":)" + std::to_string(files.rlim_cur);
     text += R"(,"threads":)" + std::to_string(entries_of("/proc/self/task"));

@@ -19,10 +19,10 @@ namespace coil::detail {
 
 struct context_snapshot;
 
-/// Answers HTTP/1.0 requests on a Unix socket with what the contexts of this process do
+/// Serves over HTTP/1.0, on a Unix socket, what the contexts of this process are doing
 /// (docs/guide/observing.md). It has a thread of its own, so that it answers while a coroutine
-/// blocks a context, and uses blocking calls with time limits. One connection at a time: it serves
-/// people and monitoring systems, not load.
+/// blocks a context, and uses blocking calls with time limits. It serves one connection at a time,
+/// which is enough for people and monitoring systems.
 class admin_server {
 public:
     /// Binds `path`, and replaces a socket there that no process listens on.
@@ -31,13 +31,13 @@ public:
     admin_server& operator=(const admin_server&) = delete;
     ~admin_server();
 
-    /// How many of them this process has, and so how many threads.
+    /// The number of servers in this process, each of which has one thread.
     [[nodiscard]] static std::size_t count() noexcept { return count_; }
 
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
     void add(io_context& context);
-    /// Returns whether it was the last one.
+    /// Returns whether `context` was the last one.
     bool remove(io_context& context) noexcept;
 
 private:
@@ -61,7 +61,7 @@ private:
     const std::string path_;
     int listener_ = -1;
     int stop_ = -1;     // an eventfd
-    ::ino_t inode_ = 0; // of the socket's name
+    ::ino_t inode_ = 0; // of the socket file
     const std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
     mutable std::mutex mutex_; // held while a request reads the contexts
     std::vector<io_context*> contexts_;

@@ -9,9 +9,9 @@ void awaiter_base::finish() noexcept {
     if (attached()) [[unlikely]] {
         detach();
     }
-    if (stop_is_posted()) [[unlikely]] { // also after stop_observing() has detached the callback
+    if (stop_is_posted()) [[unlikely]] { // even after stop_observing() has detached the callback
         enter(phase::done);
-        return; // the delivery makes it ready
+        return; // the delivery of the stop makes the waiter ready
     }
     enter(phase::done);
     make_waiter_ready();
@@ -28,7 +28,7 @@ bool awaiter_base::leave() noexcept {
     const bool waits =
         node().coroutine != nullptr && (pending() || loop().withdraw(node(), node().coroutine));
     node().coroutine = nullptr;
-    // A coroutine that joins later starts without a stop.
+    // The stop was for this waiter; a coroutine that joins later must not see it.
     word_.store(word_.load(std::memory_order_relaxed) & ~(posted | delivered),
                 std::memory_order_relaxed);
     return waits;
@@ -54,6 +54,14 @@ bool awaiter_base::stop_delivered() noexcept {
         make_waiter_ready();
     }
     return pending();
+}
+
+void awaiter_base::end_under_way() noexcept {
+    if (is(phase::done)) {
+        leave_ready_queue();
+    }
+    // If the memory is reused for a frame, leaf_search must not take this for a wait.
+    enter(phase::resumed);
 }
 
 void awaiter_base::leave_ready_queue() noexcept {

@@ -43,8 +43,8 @@ bool is_permanent(int error) noexcept {
     return error == EPERM || error == EACCES || error == ENOSYS;
 }
 
-/// Returns why a ring that was set up cannot be used: a filter allows io_uring_setup only, or the
-/// kernel lacks operations that coil needs. Empty: it can be used.
+/// Returns why a ring that was set up cannot be used: a filter allows only io_uring_setup, or the
+/// kernel lacks operations that coil needs. Returns an empty string if the ring can be used.
 std::string why_unusable(uring::ring& ring) {
     using uring::opcode;
     // The ring is not enabled yet, so a call that no filter stops fails with -EBADFD.
@@ -72,7 +72,7 @@ void warn_once(const char* reason) noexcept {
 
 } // namespace
 
-void open_chosen_ring(std::optional<uring::ring>& ring, const uring::ring_options& options,
+void open_chosen_ring(late<uring::ring>& ring, const uring::ring_options& options,
                       io_backend kind) {
     if (kind == io_backend::automatic) {
         kind = kind_from_environment();

@@ -1,5 +1,7 @@
 // Checks of the buffers of operations, with AddressSanitizer.
 
+#include "failure_report.hpp"
+
 #include <coil/context/detail/buffer_check.hpp>
 #include <coil/uring/abi.hpp>
 #include <coil/uring/detail/opcode_names.hpp>
@@ -103,6 +105,7 @@ private:
                      static_cast<std::size_t>(static_cast<const char*>(bad) -
                                               static_cast<const char*>(begin)));
         __asan_describe_address(bad);
+        print_running_task();
         std::abort();
     }
 

@@ -19,7 +19,7 @@ void cancellation::request(io_op& op) noexcept {
             if (!op.has_cancels_due()) {
                 retry_later(op);
             }
-            return; // the results of the submitted requests decide about a retry
+            return; // the results of the submitted requests decide whether to retry
         }
         uring::sqe* slot = ring_->acquire();
         *slot = uring::prep::cancel(user_data_of(entry, completion_kind::entry), 0);

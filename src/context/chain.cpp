@@ -50,6 +50,8 @@ bool ignores_link_failure(const sqe_slot& entry) noexcept {
     case uring::opcode::setxattr:
     case uring::opcode::fgetxattr:
     case uring::opcode::fsetxattr:
+    case uring::opcode::futex_wait: // once cancelled
+    case uring::opcode::futex_waitv:
         return true;
     default:
         return false;
@@ -64,8 +66,8 @@ bool is_limited(const sqe_slot& entry) noexcept {
     return entry.next != nullptr && is_link_timeout(*entry.next);
 }
 
-/// Whether an io-wq worker of the kernel may execute the call, and then what is linked to it as
-/// well. The other calls wait for readiness without a thread (except sends to the full queue of a
+/// Whether an io-wq worker of the kernel may execute the call, and thereby also the calls linked to
+/// it. The other calls wait for readiness without a thread (except sends to the full queue of a
 /// Unix datagram socket).
 bool may_use_io_wq(const sqe_slot& entry) noexcept {
     if ((entry.request.flags & uring::sqe_flag::async) != 0) {
@@ -151,7 +153,7 @@ void io_op::arrange_submission() noexcept {
                     (!is_hard && (state_.is_serialized() || ignores_link_failure(*entry) ||
                                   (is_command(*entry) && may_be_refused(*entry, loop().ring()))));
         if (is_limited(*entry)) {
-            // A limit that expires while an io-wq worker is about to wait for readiness finds
+            // A timeout that expires while an io-wq worker is about to wait for readiness finds
             // nothing to cancel; the call would then wait for ever.
             entry->request.flags &= static_cast<std::uint8_t>(~uring::sqe_flag::async);
             entry->next->request.flags &= static_cast<std::uint8_t>(~uring::sqe_flag::async);
@@ -211,7 +213,7 @@ bool io_op::submit_without_opcode() noexcept {
 }
 
 void io_op::on_submission_complete() noexcept {
-    sqe_slot* call = first_; // the last entry that is not the limit of another
+    sqe_slot* call = first_; // the last entry that is not the timeout of another
     sqe_slot* last = first_;
     bool call_was_reached = true;
     while (sqe_slot* const following = last->next_in_submission()) {

@@ -7,9 +7,9 @@
 
 namespace coil::detail {
 
-/// Copies memory that may end before `size` bytes, and that other threads may write. The kernel
-/// copies it and reports memory that is not mapped. Returns the number of bytes copied. May be
-/// called by a signal handler.
+/// Copies memory of which less than `size` bytes may be mapped, and to which other threads may be
+/// writing. The kernel copies it and reports memory that is not mapped. Returns the number of bytes
+/// copied. May be called by a signal handler.
 inline std::size_t copy_memory(const void* from, void* to, std::size_t size) noexcept {
     ::iovec local{to, size};
     ::iovec remote{const_cast<void*>(from), size};

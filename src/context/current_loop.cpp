@@ -1,13 +1,17 @@
 // Functions that need the loop of the calling thread, and reports of misuse.
 
+#include "failure_report.hpp"
+
 #include <coil/context/detail/current_loop.hpp>
 #include <coil/context/detail/move_awaiter.hpp>
 #include <coil/context/event_loop.hpp>
+#include <coil/context/run.hpp>
 #include <coil/core/async_generator.hpp>
 
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
+#include <system_error>
 
 #include <dlfcn.h>
 
@@ -20,21 +24,24 @@ void end_without_context() noexcept {
         "io_context::co_spawn(task) and io_context::run(); one that runs on another executor "
         "awaits this in a task of a context: co_await on(context, task).\n",
         stderr);
+    print_running_task();
     std::abort();
 }
 
 void end_with_misuse(const char* sentence) noexcept {
     std::fprintf(stderr, "coil: %s\n", sentence);
+    print_running_task();
     std::abort();
 }
 
-/// Whether it is part of a program or library, as static variables are.
+/// Whether the object lies within a loaded program or library, as static variables do.
 static bool is_static(const void* object) noexcept {
     ::Dl_info module{};
     return ::dladdr(object, &module) != 0;
 }
 
-/// std::exit() destroys static variables while tasks still exist, which never run again.
+/// Reports misuse unless the object is static: std::exit() destroys static variables while tasks
+/// still exist, which never run again.
 void end_with_destroyed(const void* object, const char* sentence) noexcept {
     if (!is_static(object)) {
         end_with_misuse(sentence);
@@ -48,6 +55,14 @@ void resume_later(queue_node& node, std::coroutine_handle<> coroutine) noexcept 
 void take_back(queue_node& node, std::coroutine_handle<> coroutine) noexcept {
     if (current_loop != nullptr) {
         current_loop->withdraw(node, coroutine);
+    }
+}
+
+void check_may_run() {
+    if (current_loop != nullptr) {
+        throw std::system_error(
+            std::make_error_code(std::errc::resource_deadlock_would_occur),
+            "coil: run() would block a context's thread; co_await the task there");
     }
 }
 

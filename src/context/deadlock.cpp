@@ -1,4 +1,4 @@
-// Tasks that wait for ever.
+// Detects tasks that wait for ever.
 
 #include "admin_server.hpp"
 #include "dump_signal.hpp"
@@ -30,13 +30,13 @@ namespace {
 /// The value of lonely_waits, an even number, after a report.
 constexpr std::uint32_t reported = UINT32_MAX - 1;
 
-/// The threads of this library that wake no task.
+/// The number of threads of this library that never wake a task.
 std::size_t threads_aside() noexcept {
     return admin_server::count() + (stall_watchdog::has_thread() ? 1 : 0) +
            (dump_signal::has_thread() ? 1 : 0);
 }
 
-/// Whether this process has this number of threads besides those aside. False if that is unknown.
+/// Whether the process has `count` threads besides those of threads_aside(). False if unknown.
 bool has_only_threads(std::size_t count) noexcept {
     struct ::stat threads{};
     // "." and "..", and a directory for each thread
@@ -45,7 +45,7 @@ bool has_only_threads(std::size_t count) noexcept {
 }
 
 /// Whether one of these tasks, or of their children, can continue without another task.
-bool can_continue(const std::vector<task_record>& tasks) noexcept {
+bool can_continue(const record_list<task_record>& tasks) noexcept {
     using what = wait_record::what;
     for (const task_record& task : tasks) {
         switch (task.wait.kind) {
@@ -72,7 +72,7 @@ bool can_continue(const context_snapshot& context) noexcept {
     return can;
 }
 
-/// What is reported of these contexts; empty if a task of them can continue after all.
+/// The text of the report on these contexts; empty if one of their tasks can continue after all.
 std::string describe_deadlock(std::span<event_loop* const> loops) {
     std::string text = "coil: these tasks wait for ever: no operation is in flight, no timer is "
                        "armed, and the process has no other thread that could wake them\n";
@@ -96,17 +96,17 @@ std::string describe_deadlock(std::span<event_loop* const> loops) {
 
 } // namespace
 
-/// Called before a wait that only another thread can end. Returns true if there is none, although
-/// the loop, or another one of its runtime, has tasks, and on_deadlock has been called.
+/// Called before a wait that only another thread can end. Returns true if there is no such thread
+/// although the loop, or another loop of its runtime, has tasks; then on_deadlock has been called.
 ///
 /// Outside of a runtime, threads are counted at the first such wait, and then at the second,
 /// fourth, eighth and so on: if a thread has ended the earlier waits, one will probably end the
 /// next.
 ///
 /// In a runtime, every context must wait like this one, without a message, and stay in the same
-/// wait for 50 ms, while there is no other thread. The snapshot that is printed is looked at as
-/// well: a task in it that waits for more than other tasks shows that this was no deadlock. Of
-/// contexts that begin to wait at the same time, at least one sees that of all.
+/// wait for 50 ms, while there is no other thread. The snapshot to be printed is checked as well: a
+/// task in it that waits for anything but other tasks shows that there is no deadlock. If several
+/// contexts begin to wait at the same time, at least one of them sees that all of them wait.
 [[gnu::noinline, gnu::cold]] bool event_loop::reports_deadlock() {
     std::atomic<std::uint32_t>& own = signals_.lonely_waits;
     if (submissions_.has_queued() || cancellations_.has_retries() ||
@@ -122,7 +122,7 @@ std::string describe_deadlock(std::span<event_loop* const> loops) {
         }
     } else {
         bool has_tasks = false;
-        const auto sum_of_waits = [&]() -> std::uint64_t { // 0: one does not wait
+        const auto sum_of_waits = [&]() -> std::uint64_t { // 0: one of them does not wait
             std::uint64_t sum = 0;
             for (std::size_t i = 0; i < all->size(); ++i) {
                 event_loop& one = all->context(i).loop();
@@ -140,6 +140,7 @@ std::string describe_deadlock(std::span<event_loop* const> loops) {
         if (sum == 0 || !has_tasks || !has_only_threads(all->size())) {
             return false;
         }
+        metrics_.ready.set(0); // part of the wait: the watchdog must not watch it
         constexpr int looks = 50;
         for (int i = 0; i < looks; ++i) {
             constexpr std::timespec a_while{0, 1'000'000};

@@ -5,21 +5,33 @@
 #include <coil/core/detail/debug_reports.hpp>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
 #include <cstdio>
 #include <exception>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include <pthread.h>
+
 namespace coil::detail {
 
 namespace {
 
+constinit std::mutex seen_mutex;
+constinit std::vector<const void*>* seen = nullptr; // usable during the program's exit
+
+[[maybe_unused]] const int fork_handler = ::pthread_atfork(
+    [] { seen_mutex.lock(); }, [] { seen_mutex.unlock(); }, [] { seen_mutex.unlock(); });
+
 /// Returns true for the first call with this function.
 bool is_first_of(const void* function) {
-    static std::mutex mutex;
-    static auto* const seen = new std::vector<const void*>; // usable during the program's exit
-    const std::scoped_lock lock(mutex);
+    const std::scoped_lock lock(seen_mutex);
+    if (seen == nullptr) {
+        seen = new std::vector<const void*>;
+    }
     if (std::ranges::find(*seen, function) != seen->end()) {
         return false;
     }
@@ -65,6 +77,32 @@ void report_no_stop_token(const void* frame, std::string_view type) noexcept try
         "stopped.\n",
         function_of(frame).c_str(), static_cast<int>(type.size()), type.data());
 } catch (...) { // NOLINT(*-empty-catch): no memory for the message
+}
+
+void report_length_as_flags(int flags) noexcept {
+    constexpr std::size_t most = 16;
+    static constinit std::array<std::atomic<int>, most> reported{};
+    for (std::atomic<int>& place : reported) {
+        int before = 0;
+        if (place.compare_exchange_strong(before, flags, std::memory_order_relaxed)) {
+            std::fprintf(stderr,
+                         "coil: the flags of a send or recv are %d, which may be a length. The "
+                         "argument after the buffer is the flags; the length is part of the "
+                         "buffer: send({data, %d}).\n",
+                         flags, flags);
+            return;
+        }
+        if (before == flags) {
+            return;
+        }
+    }
+}
+
+void report_foreign_buffer() noexcept {
+    std::fputs("coil: a registered buffer is used on another context than the one that it is "
+               "registered with: the call gives -EFAULT. Create a registered_buffers object on "
+               "each context that uses the memory.\n",
+               stderr);
 }
 
 } // namespace coil::detail

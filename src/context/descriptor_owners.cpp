@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t most_descriptors = 65536; // larger numbers are not checked
 
-/// The kind of owner, by number; null: none.
+/// The kind of the owner of each descriptor, indexed by its number; null: no owner.
 [[maybe_unused]] constinit std::array<std::atomic<const char*>, most_descriptors> owners{};
 
 [[maybe_unused]] std::atomic<const char*>* entry_of(int fd) noexcept {

@@ -1,10 +1,20 @@
 #include "descriptor_target.hpp"
 
+#include "task_writing.hpp"
+
+#include <coil/base/signals_blocked.hpp>
+#include <coil/context/processors.hpp>
+#include <coil/uring/abi.hpp>
+
+#include <algorithm>
 #include <array>
+#include <atomic>
+#include <cerrno>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <string_view>
+#include <exception>
+#include <new>
+#include <thread>
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -17,19 +27,21 @@ namespace coil::detail {
 
 namespace {
 
-template <class T>
-T option_of(int fd, int level, int name, T otherwise) noexcept {
-    T value{};
-    ::socklen_t size = sizeof value;
-    return ::getsockopt(fd, level, name, &value, &size) == 0 ? value : otherwise;
-}
-
 std::string inet_text(int family, const void* address, std::uint16_t port) {
-    std::array<char, INET6_ADDRSTRLEN> text{};
-    ::inet_ntop(family, address, text.data(), text.size());
-    const std::string host =
-        family == AF_INET6 ? '[' + std::string(text.data()) + ']' : text.data();
-    return host + ':' + std::to_string(ntohs(port));
+    std::string text;
+    if (family == AF_INET) { // inet_ntop() takes longer than the call that returned the address
+        for (const std::uint8_t byte : *static_cast<const std::array<std::uint8_t, 4>*>(address)) {
+            append_number(text, unsigned{byte});
+            text += '.';
+        }
+        text.back() = ':';
+    } else {
+        std::array<char, INET6_ADDRSTRLEN> host{};
+        ::inet_ntop(family, address, host.data(), host.size());
+        text = '[' + std::string(host.data()) + "]:";
+    }
+    append_number(text, unsigned{ntohs(port)});
+    return text;
 }
 
 /// Empty for a Unix socket without a name, and for other families.
@@ -75,28 +87,110 @@ std::string path_of(int fd) {
     return size > 0 ? std::string(text.data(), static_cast<std::size_t>(size)) : std::string();
 }
 
-} // namespace
+bool is_inet(const ::sockaddr_storage& address) noexcept {
+    return address.ss_family == AF_INET || address.ss_family == AF_INET6;
+}
 
-descriptor_target find_target(int fd) {
+descriptor_target find_target(int fd, bool receives) {
     using what = descriptor_target::what;
-    const int protocol = option_of(fd, SOL_SOCKET, SO_PROTOCOL, -1);
-    if (protocol < 0) { // no socket
-        descriptor_target file{what::file, path_of(fd)};
-        return file.text.empty() ? descriptor_target{} : file;
-    }
-    const bool listens = option_of(fd, SOL_SOCKET, SO_ACCEPTCONN, 0) != 0;
     ::sockaddr_storage address{};
     ::socklen_t size = sizeof address;
     auto* const any = reinterpret_cast<::sockaddr*>(&address);
-    if (!listens && ::getpeername(fd, any, &size) == 0) {
-        const double idle = protocol == IPPROTO_TCP ? idle_seconds(fd) : -1;
+    if (::getpeername(fd, any, &size) == 0) {
+        const double idle = receives && is_inet(address) ? idle_seconds(fd) : -1;
         return {what::peer, address_text(address, size), idle};
     }
+    if (errno == ENOTSOCK) {
+        descriptor_target file{what::file, path_of(fd)};
+        return file.text.empty() ? descriptor_target{} : file;
+    }
     size = sizeof address;
-    if (::getsockname(fd, any, &size) == 0) {
+    if (errno != EBADF && ::getsockname(fd, any, &size) == 0) {
         return {what::local, address_text(address, size)};
     }
     return {};
+}
+
+/// Whether the operation waits for data from the peer.
+bool receives(std::uint8_t code) noexcept {
+    switch (static_cast<uring::opcode>(code)) {
+    case uring::opcode::read:
+    case uring::opcode::readv:
+    case uring::opcode::read_fixed:
+    case uring::opcode::read_multishot:
+    case uring::opcode::poll_add:
+    case uring::opcode::recv:
+    case uring::opcode::recvmsg:
+    case uring::opcode::splice:
+        return true;
+    default:
+        return false;
+    }
+}
+
+} // namespace
+
+descriptor_targets::descriptor_targets(std::span<const context_snapshot> contexts) {
+    for (const context_snapshot& context : contexts) {
+        for (const descriptor_use& use : context.descriptors) {
+            add(use);
+        }
+    }
+    look_up();
+}
+
+void descriptor_targets::add(const descriptor_use& use) {
+    const auto fd = static_cast<std::size_t>(use.fd);
+    if (fd >= index_.size()) {
+        index_.resize(std::max(fd + 1, 2 * index_.size()), none);
+    }
+    if (index_[fd] == none) {
+        index_[fd] = static_cast<std::uint32_t>(all_.size());
+        all_.push_back({use.fd, false});
+    }
+    looked_up& one = all_[index_[fd]];
+    one.receives = one.receives || receives(use.opcode);
+}
+
+void descriptor_targets::look_up() {
+    constexpr std::size_t part = 256;
+    constexpr std::size_t usual_part = 4 * part; // per thread: takes far longer than starting it
+    constexpr std::size_t most_threads = 4;
+    std::atomic<std::size_t> next = 0;
+    const auto work = [&]() noexcept {
+        for (std::size_t at = 0;
+             (at = next.fetch_add(part, std::memory_order_relaxed)) < all_.size();) {
+            for (looked_up& one : std::span(all_).subspan(at, std::min(part, all_.size() - at))) {
+                try {
+                    one.target = find_target(one.fd, one.receives);
+                } catch (const std::bad_alloc&) { // NOLINT(*-empty-catch): it stays unknown
+                }
+            }
+        }
+    };
+    std::vector<std::thread> helpers;
+    if (all_.size() >= 2 * usual_part) {
+        const std::size_t threads =
+            std::min({most_threads, all_.size() / usual_part, allowed_processors().size()});
+        try {
+            const signals_blocked blocked;
+            for (std::size_t i = 1; i < threads; ++i) {
+                helpers.emplace_back(work);
+            }
+        } catch (const std::exception&) { // NOLINT(*-empty-catch): fewer threads, or none
+        }
+    }
+    work();
+    for (std::thread& each : helpers) {
+        each.join();
+    }
+}
+
+const descriptor_target* descriptor_targets::find(const wait_record& wait,
+                                                  const context_snapshot& context) const noexcept {
+    return wait.has_descriptor() && !context.is_simulated
+               ? &all_[index_[static_cast<std::size_t>(wait.fd)]].target
+               : nullptr;
 }
 
 } // namespace coil::detail

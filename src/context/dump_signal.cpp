@@ -68,6 +68,12 @@ dump_signal& dump_signal::instance() {
     return only;
 }
 
+namespace {
+/// Created before there are other threads. Otherwise the child of a fork() during the
+/// initialisation would wait for ever for a thread that it does not have.
+[[maybe_unused]] const dump_signal& made_at_start = dump_signal::instance();
+} // namespace
+
 dump_signal::dump_signal() {
     ::pthread_atfork(
         [] {
@@ -81,8 +87,8 @@ dump_signal::dump_signal() {
         [] { instance().reset_in_child(); });
 }
 
-/// In the child of a fork(), whose only thread holds the locks. The signal does nothing there until
-/// a context asks for it.
+/// Called in the child of a fork(), whose only thread holds the locks. There the signal does
+/// nothing until a context asks for it.
 void dump_signal::reset_in_child() noexcept {
     contexts_.clear();
     signals_.clear();
@@ -163,7 +169,7 @@ void dump_signal::start() {
 void dump_signal::stop_using(int signal) noexcept {
     const std::scoped_lock lock(use_mutex_);
     const auto entry = signals_.find(signal);
-    if (entry == signals_.end() || --entry->second.users > 0) { // in the child of a fork()
+    if (entry == signals_.end() || --entry->second.users > 0) { // or in a forked child
         return;
     }
     ::sigaction(signal, &entry->second.before, nullptr);
@@ -178,7 +184,7 @@ void dump_signal::stop_using(int signal) noexcept {
 
 void dump_signal::close_descriptor() noexcept {
     descriptor_of_handler = -1;
-    while (running_handlers > 0) { // of other threads
+    while (running_handlers > 0) { // handlers on other threads
         std::this_thread::yield();
     }
     ::close(std::exchange(wake_, -1));

@@ -15,8 +15,8 @@ class io_context;
 namespace coil::detail {
 
 /// Writes dump_tasks() of all contexts of the process to stderr when a signal arrives. The signal's
-/// handler only writes to an eventfd. A thread, which exists while a context has asked for a
-/// signal, takes the dump; so it also works while coroutines block all contexts.
+/// handler only writes to an eventfd. The dump is written by a thread, which exists while a context
+/// has asked for a signal; so it works even while coroutines block all contexts.
 class dump_signal {
 public:
     static dump_signal& instance();

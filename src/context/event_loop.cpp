@@ -25,12 +25,12 @@ namespace coil::detail {
 
 namespace {
 
-/// How long the loop sleeps at most while the kernel refuses the entries of the submission queue.
+/// The longest sleep of the loop while the kernel refuses the entries of the submission queue.
 constexpr std::int64_t refused_park_ns = 1'000'000;
 
 } // namespace
 
-/// What is set up for a run() and undone at its end, also if an exception ends it.
+/// Sets up the state for a run() and restores it at the end, even if an exception ends the run.
 class event_loop::running_scope {
 public:
     explicit running_scope(event_loop& loop) : loop_(loop) {
@@ -42,11 +42,11 @@ public:
         loop_.ring_->register_ring_fd();
         loop_.probe_.rest();
         loop_.meter_.reset(loop_.now_ns());
-        watched_.emplace(loop.options_, loop.ready_, loop.metrics_);
+        watched_.emplace(loop.options_, loop.ready_, loop.metrics_, loop.meter_);
     }
     ~running_scope() {
-        watched_.reset();
         loop_.meter_.lap(loop_.now_ns());
+        watched_.reset();
         loop_.metrics_.ready.set(loop_.ready_.size());
         loop_.stop_watching();
         // The registration would keep the ring alive if the context is destroyed by another thread.
@@ -92,7 +92,7 @@ private:
 [[gnu::always_inline]] inline void event_loop::park(std::int64_t until_ns) noexcept {
     if (!parker_.announce()) {
         parker_.lap_if_due();
-        poll(); // a message has arrived, or no wake-up could be received
+        poll(); // a message has arrived, or the wake-up descriptor is not watched
         return;
     }
     if (!(has_work() || signals_.guard.held())) {
@@ -103,7 +103,7 @@ private:
     if (leaves) {
         round_.become_idle(inbox_);
     }
-    parker_.sleep(until_ns);
+    parker_.sleep(until_ns, submissions_.completions_due());
     if (leaves) {
         round_.become_active();
     }
@@ -126,7 +126,7 @@ private:
     // Spinning polls memory, so it needs a backend that posts completions there asynchronously.
     if (ring_.posts_asynchronously() &&
         parker_.history().should_spin(submissions_.in_flight() > 0)) {
-        parker_.coalesce();
+        parker_.coalesce(submissions_.completions_due());
         poll_cq();
         if (!ready_.empty() || submissions_.sq_starved()) {
             return; // in the second case, the next turn submits what was held back
@@ -155,7 +155,7 @@ std::int64_t event_loop::next_deadline() noexcept {
     return cancellations_.has_retries() ? std::min(timer, cancellations_.retry_at_ns()) : timer;
 }
 
-// ---- what runs
+// ---- running coroutines
 
 /// Aligned and not inlined: the loop is a few instructions long, and its position in the cache
 /// lines changes the cost of a switch between coroutines by a tenth.
@@ -224,9 +224,9 @@ void event_loop::deliver_inbox() noexcept {
 
 // ---- a turn and its two drivers
 // run() occupies a thread and lets it sleep; turn() is called by a sim_driver and never waits. Both
-// execute run_turn() and then what after_turn() returns.
+// execute run_turn() and then the step that after_turn() returns.
 
-/// What a loop does after run_turn().
+/// The next step of the loop after run_turn().
 [[gnu::always_inline]] inline event_loop::next_step event_loop::after_turn() const noexcept {
     if (!ready_.empty()) {
         return next_step::run;
@@ -244,7 +244,8 @@ void event_loop::deliver_inbox() noexcept {
 
 void event_loop::run() {
     if (!begin_running()) {
-        throw std::logic_error("coil: io_context::run() called while the context runs already");
+        throw std::logic_error(
+            "coil: io_context::run() called while the context is already running");
     }
     struct ending {
         event_loop& loop;
@@ -343,7 +344,7 @@ turn_report event_loop::driven_turn() try {
 
 void event_loop::begin_turns(sim_driver& driver) {
     if (!begin_running()) {
-        throw std::logic_error("coil: a context is driven while it runs already");
+        throw std::logic_error("coil: a context is driven while it is already running");
     }
     try {
         ring_.bind_to_this_thread();

@@ -1,8 +1,9 @@
-// Messages of other threads, and what a loop does while a destructor on its thread waits.
+// Messages from other threads, and what a loop does while a destructor on its thread waits.
 
 #include "event_loop_enter.hpp"
 
 #include <coil/context/event_loop.hpp>
+#include <coil/context/remote_child.hpp>
 #include <coil/context/sim_driver.hpp>
 
 #include <cstdint>
@@ -92,31 +93,52 @@ void event_loop::refuse_unwanted() noexcept {
     refuse_unwanted_functions();
 }
 
-/// Ends functions that tasks of other loops have posted here, also below a shield(), if their
-/// results are no longer wanted. This thread waits, possibly for one of these tasks, so it would
-/// never call them.
+/// Ends functions that tasks of other loops have posted here if their results are no longer wanted,
+/// even below a shield(). This thread waits, possibly for one of these tasks, so it would never
+/// call them.
 void event_loop::refuse_unwanted_functions() noexcept {
     if (!functions_.empty()) {
         functions_.refuse_unwanted(*this);
     }
 }
 
+/// Called by a destructor that waits on the stack of a shutdown. The destructor of a task above one
+/// that is being destroyed there would wait for ever. So it destroys only tasks that await nothing,
+/// or that are younger than all tasks that are being destroyed.
 void event_loop::abandon_remote_children() noexcept {
     deliver_inbox();
     tasks_.hold_back();
-    tasks_.destroy_if(
-        [](const promise_base& task) noexcept { return task.owner().is_remote_child; });
+    // The destructor that waits here does not wait for these tasks.
+    const destructor_waits::on_behalf_of no_destructor(destructor_waits_, nullptr);
+    tasks_.destroy_if([this](const promise_base& task) noexcept {
+        return task.owner().is_remote_child && !destructor_waits::use_of_task::exists(task) &&
+               (!tasks_.tree_unknown() ||
+                destructor_waits_.destroy_only_older_than(
+                    static_cast<const remote_child_owner&>(task.owner()).kill_request()));
+    });
 }
 
 namespace {
 
-/// Whether `root` waits for the remote child `task`, directly or through tasks that are on no
-/// context. (If a task in between is on a context, that context passes on a request to destroy it.)
+/// Whether a root is below a remote child that is on a context. That context passes on a request to
+/// destroy the child; a remote child on an executor is only asked to stop.
+bool is_below_context(const promise_base* root) noexcept {
+    while (root != nullptr && root->is_root() && root->owner().bound) {
+        root = root->owner().awaiting_root();
+    }
+    return root == nullptr || !root->is_root() || root->owner().is_on_context();
+}
+
+/// Whether `root` waits for the remote child `task`, directly or through tasks to which no context
+/// passes on a request to destroy them.
 bool waits_for(const promise_base& root, const promise_base& task) noexcept {
     const promise_base* above = task.owner().awaiting_root();
-    while (above != nullptr && above != &root && above->is_root() &&
-           !above->owner().is_on_context()) {
-        above = above->owner().awaiting_root();
+    while (above != nullptr && above != &root && above->is_root()) {
+        const promise_base* const next = above->owner().awaiting_root();
+        if (above->owner().is_on_context() && is_below_context(next)) {
+            return false;
+        }
+        above = next;
     }
     return above == &root;
 }
@@ -125,7 +147,8 @@ bool waits_for(const promise_base& root, const promise_base& task) noexcept {
 
 void event_loop::abandon_tree(const promise_base& root) noexcept {
     tasks_.destroy_if([&root](const promise_base& task) noexcept {
-        return task.owner().is_remote_child && (&task == &root || waits_for(root, task));
+        return task.owner().is_remote_child && !destructor_waits::use_of_task::exists(task) &&
+               (&task == &root || waits_for(root, task));
     });
 }
 

@@ -1,4 +1,4 @@
-// Waiting for the kernel in a destructor, registered memory.
+// Destructors that wait for the kernel, and registered memory.
 
 #include "event_loop_enter.hpp"
 

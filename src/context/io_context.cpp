@@ -26,6 +26,8 @@ void ignore_sigpipe_once() {
     });
 }
 
+static_assert(alignof(io_context) <= detail::frame_alignment, "it may be a local of a coroutine");
+
 } // namespace
 
 io_context::io_context(io_context_options options)
@@ -37,11 +39,11 @@ io_context::io_context(io_context_options options)
 }
 
 io_context::~io_context() {
-    if (thread_.joinable() && !loop_.on_owner_thread()) {
+    if (thread_.joinable() && !loop_->on_owner_thread()) {
         stop();
         thread_.join();
     }
-    if (loop_.is_running() || loop_.on_owner_thread()) [[unlikely]] {
+    if (loop_->is_running() || loop_->on_owner_thread()) [[unlikely]] {
         detail::end_with_misuse("an io_context is destroyed while it runs, by one of its own tasks "
                                 "or by another thread. Call stop(), and destroy it after run() has "
                                 "returned.");
@@ -52,29 +54,29 @@ void io_context::run() {
     if (thread_.joinable()) {
         throw std::logic_error("coil: io_context::run() called between start() and join()");
     }
-    loop_.run();
+    loop_->run();
 }
 
 void io_context::start() {
     if (thread_.joinable()) {
         throw std::logic_error("coil: io_context::start() called again before join()");
     }
-    loop_.hold_work_guard();
+    loop_->hold_work_guard();
     const auto body = [this] {
         if (!options_.name.empty()) {
             detail::name_this_thread(options_.name);
         }
         try {
-            loop_.run();
+            loop_->run();
         } catch (...) {
             thread_error_ = std::current_exception();
-            loop_.discard_messages(); // joins of tasks that never started return
+            loop_->discard_messages(); // joins of tasks that never started return
         }
     };
     try {
         thread_ = std::thread(body);
     } catch (...) {
-        loop_.release_work_guard();
+        loop_->release_work_guard();
         throw;
     }
 }
@@ -83,21 +85,21 @@ void io_context::join() {
     if (!thread_.joinable()) {
         return;
     }
-    loop_.release_work_guard();
+    loop_->release_work_guard();
     thread_.join();
-    loop_.forget_stop();
+    loop_->forget_stop();
     if (std::exception_ptr error = std::exchange(thread_error_, nullptr)) {
         std::rethrow_exception(error);
     }
 }
 
 std::string io_context::dump_tasks(std::size_t limit) {
-    const detail::context_snapshot snapshot = detail::take_snapshot(loop_, limit);
+    const detail::context_snapshot snapshot = detail::take_snapshot(*loop_, limit);
     return detail::to_text({&snapshot, 1});
 }
 
 std::string io_context::dump_tasks_json(std::size_t limit) {
-    const detail::context_snapshot snapshot = detail::take_snapshot(loop_, limit);
+    const detail::context_snapshot snapshot = detail::take_snapshot(*loop_, limit);
     return detail::to_json({&snapshot, 1});
 }
 

@@ -1,13 +1,12 @@
 // An operation: its start, its completion, its cancellation. The rest of a chain: chain.cpp.
 
+#include <coil/context/detail/current_loop.hpp>
 #include <coil/context/detail/io_op.hpp>
 #include <coil/context/detail/multishot_source.hpp>
 #include <coil/context/event_loop.hpp>
 #include <coil/uring/abi.hpp>
 
 #include <cerrno>
-#include <cstdio>
-#include <cstdlib>
 
 namespace coil::detail {
 
@@ -22,6 +21,10 @@ bool ends_others(const sqe_slot& entry) noexcept {
     return call == uring::opcode::async_cancel || call == uring::opcode::poll_remove;
 }
 
+/// Whether a link timeout's result says that it has expired and cancelled its operation: -ETIME, or
+/// the number of cancelled operations if they waited for a futex or a child.
+bool limit_expired(int result) noexcept { return result == -ETIME || result > 0; }
+
 } // namespace
 
 bool io_op::link_timeout_expired() const noexcept {
@@ -32,7 +35,7 @@ bool io_op::link_timeout_expired() const noexcept {
             continue;
         }
         const sqe_slot* const limit = entry->next;
-        const bool expired = limit != nullptr && limit->is_limit() && limit->result == -ETIME;
+        const bool expired = limit != nullptr && limit->is_limit() && limit_expired(limit->result);
         timed_out = entry->result == -ECANCELED && (expired || timed_out);
     }
     return timed_out;
@@ -106,7 +109,11 @@ void io_op::on_completion(sqe_slot& entry) noexcept {
         return;
     }
     submission& submissions = loop().submissions();
-    submissions.on_completed(entries_);
+    if (state_.posts_one_cqe()) {
+        submissions.on_chain_completed(entries_);
+    } else {
+        submissions.on_completed(entries_);
+    }
     if (state_.is_exclusive_or_multishot()) [[unlikely]] {
         if (state_.is_exclusive()) {
             submissions.on_exclusive_ended();
@@ -212,10 +219,8 @@ void io_op::complete() noexcept {
 
 void io_op::cancel_and_wait_pending() noexcept {
     if (!loop().on_owner_thread()) {
-        std::fputs("coil: a suspended coroutine was destroyed on a thread other than its context's "
-                   "while the kernel still works for it.\n",
-                   stderr);
-        std::abort();
+        end_with_misuse("a suspended coroutine was destroyed on a thread other than its context's "
+                        "while the kernel still works for it.");
     }
     stop_observing();
     cancel();

@@ -18,8 +18,8 @@ bool join_state_base::withdraw_waiter(waiter& w) noexcept { return handshake_.wi
 
 namespace {
 
-/// A thread that sleeps in get(). The futex is woken by address only: its memory is not touched
-/// after `woken` is set, so the sleeper may return at once.
+/// A thread that sleeps in get(). The futex is woken by its address only: its memory is not
+/// accessed after `woken` is set, so get() may return immediately.
 struct blocking_waiter : join_state_base::waiter {
     blocking_waiter() noexcept
         : waiter{[](waiter& base) noexcept {

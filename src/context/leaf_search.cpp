@@ -5,8 +5,10 @@
 #include <coil/context/detail/io_op.hpp>
 #include <coil/context/detail/multishot_source.hpp>
 #include <coil/context/detail/sleep_awaiter.hpp>
+#include <coil/context/detail/timed_op.hpp>
 #include <coil/context/event_loop.hpp>
 #include <coil/core/detail/backtrace_awaiter.hpp>
+#include <coil/core/detail/frame_sizes.hpp>
 
 #include <algorithm>
 #include <array>
@@ -20,16 +22,41 @@ namespace {
 constexpr std::size_t coroutine_at = sizeof(queue_node*); // in a queue_node
 constexpr std::size_t first_chunk = 512;
 constexpr std::size_t chunk = 4096;
-/// The frames of the allocator, and a part of larger ones.
+/// The maximum number of bytes of a frame to copy and search: more than largest_pooled_frame.
 constexpr std::size_t most_bytes = std::size_t{20} * 1024;
 
-/// Of a frame, other words of which other threads may write meanwhile, or of its copy.
+/// A word of a frame or of its copy. Other threads may write to other words of the frame meanwhile.
 std::uintptr_t word_at(const std::byte* memory, std::size_t offset) noexcept {
     return __atomic_load_n(reinterpret_cast<const std::uintptr_t*>(memory + offset),
                            __ATOMIC_RELAXED);
 }
 
-wait_record describe_operation(const io_op& op, wait_record::what kind) noexcept {
+/// Adds the time limit of a call in a chain. The kernel starts it with the call and does not report
+/// when.
+void add_kernel_limit(wait_record& wait, const uring::sqe& request) noexcept {
+    const auto& limit = *reinterpret_cast<const uring::timespec*>(request.addr);
+    const std::int64_t ns = limit.tv_sec * 1'000'000'000 + limit.tv_nsec;
+    const bool is_time = (request.timeout_flags & uring::timeout_flag::abs) != 0;
+    (is_time ? wait.deadline_ns : wait.limit_ns) = ns;
+}
+
+/// Whether the field `fd` of a request is a descriptor; some operations use it for other values.
+bool has_descriptor(std::uint8_t code) noexcept {
+    switch (static_cast<uring::opcode>(code)) {
+        using enum uring::opcode;
+    case futex_wait: // flags
+    case futex_wake:
+    case futex_waitv:
+    case waitid:          // a process
+    case provide_buffers: // a count
+    case remove_buffers:
+        return false;
+    default:
+        return true;
+    }
+}
+
+wait_record describe_calls(const io_op& op, wait_record::what kind) noexcept {
     wait_record wait{.kind = kind};
     const sqe_slot* const first = op.first();
     if (first == nullptr) {
@@ -39,24 +66,43 @@ wait_record describe_operation(const io_op& op, wait_record::what kind) noexcept
         wait.kind = wait_record::what::queued;
     }
     const sqe_slot* entry = first;
-    while (entry->is_completed() && entry->next != nullptr) { // of a chain
+    while (entry->is_completed() && entry->next != nullptr) { // the completed entries of a chain
         entry = entry->next;
     }
     wait.opcode = static_cast<std::uint8_t>(entry->request.opcode);
-    wait.fd = entry->request.fd;
+    wait.fd = has_descriptor(entry->request.opcode) ? entry->request.fd : -1;
     wait.is_direct = (entry->request.flags & uring::sqe_flag::fixed_file) != 0;
-    wait.has_limit = entry->next != nullptr && entry->next->is_limit();
+    if (entry->next != nullptr && entry->next->is_limit()) {
+        add_kernel_limit(wait, entry->next->request);
+    }
     return wait;
 }
 
-/// The frame of the task that has locked a mutex. Does not access the task, which may have ended.
-const void* holder_of(waited_object object, const void* address) noexcept {
-    if (object != waited_object::mutex || address == nullptr) {
-        return nullptr;
+/// Adds when the timer of a wait fires. It was armed when the wait began.
+void add_timer(wait_record& wait, const timer_node& timer, std::int64_t ns,
+               sleep_awaitable::from origin) noexcept {
+    constexpr std::int64_t longest = std::int64_t{1} << 60; // longer ones may be saturated
+    if (!timer.armed()) {
+        return;
     }
-    const auto& held = *static_cast<const lock_holder*>(address);
+    wait.deadline_ns = timer.tick << timer_wheel::tick_shift;
+    if (origin == sleep_awaitable::from::now && ns < longest) {
+        wait.begun_ns = wait.deadline_ns - ns;
+    }
+}
+
+/// Adds how a mutex is locked, and by which task. Does not access the task, which may have ended.
+void add_holder(wait_record& wait) noexcept {
+    using enum waited_object;
+    if ((wait.object != mutex && wait.object != shared_mutex) || wait.address == nullptr) {
+        return;
+    }
+    const auto& held = *static_cast<const lock_holder*>(wait.address);
     const promise_base* const root = held.root.load(std::memory_order_relaxed);
-    return root != nullptr ? frame_of(*const_cast<promise_base*>(root)) : nullptr;
+    wait.is_locked_shared = lock_holder::is_shared(root);
+    if (root != nullptr && !wait.is_locked_shared) {
+        wait.holder = frame_of(*const_cast<promise_base*>(root));
+    }
 }
 
 } // namespace
@@ -80,11 +126,10 @@ const awaiter_base* leaf_search::search(const void* frame, const std::byte* copy
     return nullptr;
 }
 
-wait_record leaf_search::find(const void* frame) const {
+const awaiter_base* leaf_search::find_awaiter(const void* frame) const noexcept {
     const auto* const begin = static_cast<const std::byte*>(frame);
-    if (const std::size_t size = sizes_.bytes_from(frame); size > 0) {
-        const awaiter_base* const found = search(frame, begin, size, 0);
-        return found != nullptr ? describe(*found) : wait_record{};
+    if (const std::size_t size = frame_bytes_from(frame); size > 0) {
+        return search(frame, begin, size, 0);
     }
     alignas(std::uintptr_t) std::array<std::byte, most_bytes> copy; // NOLINT(*-member-init)
     std::size_t size = 0;
@@ -94,13 +139,32 @@ wait_record leaf_search::find(const void* frame) const {
         const std::size_t seen = size > sizeof(awaiter_base) ? size - sizeof(awaiter_base) : 0;
         size += copied;
         if (const awaiter_base* const found = search(frame, copy.data(), size, seen)) {
-            return describe(*found);
+            return found;
         }
         if (copied < wanted) {
             break;
         }
     }
-    return {};
+    return nullptr;
+}
+
+wait_record leaf_search::find(const void* frame) const {
+    const awaiter_base* const found = find_awaiter(frame);
+    return found != nullptr ? describe(*found) : wait_record{};
+}
+
+bool leaf_search::is_pending(const void* frame) const noexcept {
+    const awaiter_base* const found = find_awaiter(frame);
+    return found != nullptr && found->pending();
+}
+
+wait_record leaf_search::describe_operation(const io_op& op) noexcept {
+    wait_record record = describe_calls(op, wait_record::what::operation);
+    if (op.state().is_timed()) {
+        const auto& timed = static_cast<const timed_op&>(op);
+        add_timer(record, timed, timed.ns_, timed.origin_);
+    }
+    return record;
 }
 
 wait_record leaf_search::describe(const awaiter_base& awaiter) noexcept {
@@ -110,12 +174,15 @@ wait_record leaf_search::describe(const awaiter_base& awaiter) noexcept {
     }
     switch (awaiter.kind()) {
     case wait_kind::operation:
-        return describe_operation(static_cast<const io_op&>(awaiter), what::operation);
+        return describe_operation(static_cast<const io_op&>(awaiter));
     case wait_kind::stream: {
-        const multishot_source* const source =
-            static_cast<const multishot_awaiter&>(awaiter).source_;
-        return source != nullptr ? describe_operation(*source, what::stream)
-                                 : wait_record{.kind = what::stream};
+        const auto& wait = static_cast<const multishot_awaiter&>(awaiter);
+        wait_record record{.kind = what::stream};
+        if (wait.source_ != nullptr) {
+            record = describe_calls(*wait.source_, what::stream);
+        }
+        add_timer(record, wait, wait.ns_, wait.origin_);
+        return record;
     }
     case wait_kind::sleep:
         return {.kind = what::sleep,
@@ -125,10 +192,14 @@ wait_record leaf_search::describe(const awaiter_base& awaiter) noexcept {
         const auto& wait = static_cast<const described_wait&>(awaiter);
         const auto* const words = reinterpret_cast<const void* const*>(&wait);
         const void* const address = wait.object_at() != 0 ? words[wait.object_at()] : nullptr;
-        return {.kind = what::object,
-                .object = wait.object(),
-                .address = address,
-                .holder = holder_of(wait.object(), address)};
+        wait_record record{.kind = what::object, .object = wait.object(), .address = address};
+        add_holder(record);
+        if (address != nullptr && (record.object == waited_object::channel_receive ||
+                                   record.object == waited_object::channel_send)) {
+            record.has_fill = true;
+            record.fill = fill_of_channel(address);
+        }
+        return record;
     }
     case wait_kind::join:
         return {.kind = what::join};

@@ -2,11 +2,11 @@
 
 #include "task_snapshot.hpp"
 
-#include <coil/core/detail/frame_sizes.hpp>
-
 #include <cstddef>
 
 namespace coil::detail {
+
+class io_op;
 
 /// Finds the awaiter of a suspended coroutine. Nothing points to it, because every await would have
 /// to store a pointer. But it is in the coroutine's frame, or directly behind it in memory. It
@@ -17,14 +17,17 @@ public:
     explicit leaf_search(event_loop& loop) noexcept : loop_(loop) {}
 
     [[nodiscard]] wait_record find(const void* frame) const;
+    /// Whether the coroutine is suspended in an await that has not ended. False if unknown.
+    [[nodiscard]] bool is_pending(const void* frame) const noexcept;
 
 private:
+    [[nodiscard]] const awaiter_base* find_awaiter(const void* frame) const noexcept;
     [[nodiscard]] const awaiter_base* search(const void* frame, const std::byte* copy,
                                              std::size_t size, std::size_t from) const noexcept;
+    [[nodiscard]] static wait_record describe_operation(const io_op& op) noexcept;
     [[nodiscard]] static wait_record describe(const awaiter_base& awaiter) noexcept;
 
     event_loop& loop_;
-    const frame_sizes sizes_;
 };
 
 } // namespace coil::detail

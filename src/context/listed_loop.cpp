@@ -39,7 +39,7 @@ void listed_loop::leave_list() noexcept {
 }
 
 void listed_loop::mark_destroyed() noexcept {
-    // volatile: the compiler would remove a store to an object that ends
+    // volatile: the compiler would remove a store to an object whose lifetime ends
     *static_cast<volatile std::uint64_t*>(&tag_) = 0;
 }
 

@@ -79,10 +79,11 @@ void loop_ring::open() {
     skips_completions_ = (ring_->features() & uring::feature::cqe_skip) != 0;
     min_wait_ = (ring_->features() & uring::feature::min_timeout) != 0;
     bound_to_ = 0;
+    observed_ = 0;
 }
 
-/// The kernel frees the memory of a closed ring with a delay. At RLIMIT_MEMLOCK, opening the new
-/// ring is therefore retried.
+/// The kernel frees the memory of a closed ring with a delay. Opening the new ring is therefore
+/// retried if it fails because of RLIMIT_MEMLOCK.
 void loop_ring::reopen() {
     constexpr int attempts = 50;
     for (int attempt = 1;; ++attempt) {
@@ -115,7 +116,7 @@ void loop_ring::bind_to_this_thread() {
 bool loop_ring::flush(unsigned entries) noexcept {
     ++metrics_.enters;
     if (is_observed()) [[unlikely]] {
-        note_submissions(*ring_);
+        note_submissions(*ring_, observed_);
     }
     const int submitted = ring_->submit();
     if (submitted > 0) {

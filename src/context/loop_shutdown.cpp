@@ -96,16 +96,20 @@ void loop_shutdown::wait(int& waited) noexcept {
     } else {
         loop_.deliver_inbox();
     }
-    destroy_one_if_stuck(waited);
+    destroy_held_back_if_stuck(waited);
 }
 
 /// If the tree is not known, any held-back task may own an outstanding remote operation, which may
-/// in turn wait for the destruction of another held-back task. So from time to time one of them is
-/// destroyed; its destructor waits if it has to.
-void loop_shutdown::destroy_one_if_stuck(int waited) noexcept {
-    constexpr int patience_in_turns = 16; // of a millisecond
+/// in turn wait for the destruction of another held-back task. So from time to time these tasks are
+/// destroyed, until the tree is known; their destructors wait if they have to.
+void loop_shutdown::destroy_held_back_if_stuck(int waited) noexcept {
+    constexpr int patience_in_turns = 16; // turns of a millisecond
     task_list& tasks = loop_.tasks_;
-    if (tasks.tree_unknown() && tasks.holds_back() && waited % patience_in_turns == 0) {
+    if (waited % patience_in_turns != 0) {
+        return;
+    }
+    while (tasks.tree_unknown() && tasks.holds_back()) {
+        clear_ready();
         tasks.destroy_newest_held_back();
     }
 }
@@ -133,7 +137,7 @@ turn_report loop_shutdown::turn() noexcept {
     if (!loop_.inbox_.empty()) {
         return {.what = busy};
     }
-    destroy_one_if_stuck(++turns_waited_);
+    destroy_held_back_if_stuck(++turns_waited_);
     return {.what = idle,
             .until_ns = turns_waited_ < many ? loop_.now_ns() + look_again_ns : timer_wheel::never};
 }
@@ -149,7 +153,7 @@ bool loop_shutdown::destroy_free_tasks() noexcept {
     return any;
 }
 
-/// Discards the ready queue: in a shutdown no coroutine runs any more.
+/// Discards the ready queue: no coroutine runs in a shutdown.
 void loop_shutdown::clear_ready() noexcept {
     loop_.ready_.clear();
     loop_.functions_.lost_turn();

@@ -1,4 +1,4 @@
-// Reading metrics: a snapshot of what a context writes, and its form for people.
+// Metrics: snapshots of a context's counters, and their text form.
 
 #include <coil/context/event_loop.hpp>
 #include <coil/context/live_metrics.hpp>
@@ -66,7 +66,7 @@ using ull = unsigned long long;
     out.append(text.data(), std::min(static_cast<std::size_t>(n), text.size() - 1));
 }
 
-/// Three digits and a unit.
+/// Formats a time with three digits and a unit.
 std::string time_text(double ns) {
     constexpr std::array<std::pair<double, const char*>, 3> units{
         {{1e9, "s"}, {1e6, "ms"}, {1e3, "µs"}}};

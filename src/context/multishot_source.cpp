@@ -149,7 +149,7 @@ bool multishot_awaiter::begin_waiting(event_loop& loop, std::coroutine_handle<> 
         source_->arm();
     }
     if (!pending()) {
-        return true; // it is ready already
+        return true; // a result is available already
     }
     if (ns_ != no_limit) {
         const std::int64_t deadline =

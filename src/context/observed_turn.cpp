@@ -1,4 +1,4 @@
-// What a turn does while a trace is taken or a tool has attached to the USDT probes.
+// The turns of a loop while a trace is taken or a tool has attached to the USDT probes.
 
 #include "event_loop_enter.hpp"
 #include "trace_recorder.hpp"
@@ -9,7 +9,8 @@
 
 namespace coil::detail {
 
-/// run_ready() without its measurements, which would disturb each other.
+/// run_ready() while a trace is taken or a tool is attached. Does not measure ready_delay, because
+/// observing the resumptions distorts it.
 bool event_loop::run_observed() {
     probe_.rest();
     std::int64_t begin = is_tracing() ? trace_now_ns() : 0;
@@ -43,9 +44,9 @@ void event_loop::reap_observed() noexcept {
     });
 }
 
-void note_submissions(uring::ring& ring) noexcept {
+void note_submissions(uring::ring& ring, std::uint32_t& seen) noexcept {
     const std::int64_t now = is_tracing() ? trace_now_ns() : 0;
-    ring.for_each_ready_sqe([now](const uring::sqe& entry) {
+    ring.for_each_ready_sqe(seen, [now](const uring::sqe& entry) {
         if ((entry.user_data & kind_mask) == static_cast<std::uint64_t>(completion_kind::entry)) {
             COIL_USDT3(submit, entry.user_data, entry.opcode, entry.fd);
             if (is_tracing()) {

@@ -8,11 +8,11 @@
 
 namespace coil {
 
-task<> parallel(std::vector<task<>> tasks) {
+task<> parallel(std::vector<task<>>&& tasks) {
     return detail::spread(std::move(tasks), detail::spawn_beside{}, detail::discard{});
 }
 
-task<> parallel(runtime& contexts, std::vector<task<>> tasks) {
+task<> parallel(runtime& contexts, std::vector<task<>>&& tasks) {
     return detail::spread(std::move(tasks), detail::spawn_on{contexts}, detail::discard{});
 }
 

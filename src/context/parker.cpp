@@ -28,7 +28,7 @@ bool parker::has_events() noexcept {
     return ring_->has_completions() || !inbox_.empty();
 }
 
-/// A few polls of memory, between two readings of the clock.
+/// Polls memory a few times, between two readings of the clock.
 [[gnu::always_inline]] inline bool parker::spin_once() noexcept {
     constexpr int polls = 16;
     for (int i = 0; i < polls; ++i) {

@@ -64,7 +64,7 @@ constexpr std::array distributions{
                  &context_metrics::ready_delay},
 };
 
-// 64 ns to 17 s. The same at every scrape: a bucket that comes and goes breaks quantiles over time.
+// 64 ns to 17 s, the same at every scrape: buckets that come and go break quantiles over time.
 constexpr std::size_t first_bucket = 6;
 constexpr std::size_t last_bucket = 34;
 

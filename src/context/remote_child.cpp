@@ -1,9 +1,18 @@
+#include "wait_cycles.hpp"
+
 #include <coil/context/detail/current_loop.hpp>
 #include <coil/context/event_loop.hpp>
 #include <coil/context/remote_child.hpp>
 #include <coil/core/backoff.hpp>
 
+#include <utility>
+
 namespace coil::detail {
+
+void destructor_waits::request::begin() noexcept {
+    alignas(64) static constinit std::atomic<std::uint64_t> last = 0;
+    number_ = last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
 
 event_loop* remote_child_owner::place::lock() noexcept {
     for (backoff wait;; wait.once_more()) {
@@ -27,28 +36,60 @@ void remote_child_owner::moved_to(event_loop* loop) noexcept {
         if (is_linked()) {
             unlink();
         }
+        unblock();
         return;
     }
     came_ = loop->wait_epoch();
     if (is_asked_for) {
-        loop->note_kill_request(*this);
+        loop->kills().note(*this);
+    }
+}
+
+/// The request was made on behalf of a task that waits in next() of a generator. Before the request
+/// has been met, the owner of the generator destroys it, and that destructor waits, too. The task
+/// in next() is then blocked on this loop until the destructor returns. Adding the destructor as a
+/// cause lets a cycle through that task be found even though its request is replaced as the cause.
+void remote_child_owner::add_destructor_as_cause() noexcept {
+    if (current_loop == nullptr) {
+        return;
+    }
+    const destructor_waits& waits = current_loop->waiting_destructors();
+    if (waits.is_destructor_the_cause() && !waits.contain(&request_) &&
+        !destructor_waits::is_because_of(waits.cause(), request_)) {
+        request_.because_of(waits.cause());
     }
 }
 
 void remote_child_owner::request_kill(remote_child_ticket& ticket, queue_node& node,
                                       delivery deliver) noexcept {
     if (is_kill_requested()) {
+        add_destructor_as_cause();
         return;
     }
     event_loop* const loop = place_.lock();
-    cause_ = current_loop != nullptr ? current_loop->waiting_destructors().cause() : nullptr;
+    request_.because_of(current_loop != nullptr ? current_loop->waiting_destructors().cause()
+                                                : nullptr);
     state_.store(kill_requested, std::memory_order_release);
     if (loop != nullptr) {
         ticket.claim_.renew();
+        ticket.is_requesting_.store(true, std::memory_order_relaxed);
         node.deliver = deliver;
         loop->post(node);
     }
     place_.unlock(loop);
+}
+
+void remote_child_owner::block(const destructor_waits& at) noexcept {
+    if (!blocked_) {
+        blocked_ = wait_cycles::add(*this, at);
+    }
+}
+
+void remote_child_owner::unblock() noexcept {
+    if (std::exchange(blocked_, false)) {
+        wait_cycles::remove(*this);
+    }
+    released_in_ = 0;
 }
 
 /// If the task has moved since, its new loop noted the request when the task arrived (moved_to()).
@@ -56,7 +97,7 @@ void remote_child_owner::note_kill_request(event_loop& loop) noexcept {
     event_loop* const now = place_.lock();
     place_.unlock(now);
     if (now == &loop) {
-        loop.note_kill_request(*this);
+        loop.kills().note(*this);
     }
 }
 

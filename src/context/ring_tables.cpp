@@ -34,7 +34,7 @@ void ring_tables::close_file(int slot) noexcept { files_.clear(static_cast<unsig
 
 int ring_tables::find_free(unsigned count) const noexcept {
     unsigned row = 0;
-    for (unsigned slot = 0; slot < taken_.size(); ++slot) {
+    for (unsigned slot = 0; slot < buffers_.size(); ++slot) {
         row = taken_[slot] ? 0 : row + 1;
         if (row == count) {
             return static_cast<int>(slot + 1 - count);
@@ -51,7 +51,7 @@ int ring_tables::add_buffers(uring::ring& ring, unsigned slots,
             error < 0) {
             return error;
         }
-        taken_.assign(buffers_.size(), false);
+        taken_ = owned<bool[]>(new bool[buffers_.size()]());
     }
     const auto count = static_cast<unsigned>(memory.size());
     const int first = count == 0 ? -EINVAL : find_free(count);
@@ -61,7 +61,7 @@ int ring_tables::add_buffers(uring::ring& ring, unsigned slots,
     const auto slot = static_cast<unsigned>(first);
     const int added = buffers_.update(slot, memory);
     if (added == static_cast<int>(count)) {
-        std::fill_n(taken_.begin() + first, count, true);
+        std::fill_n(taken_.get() + first, count, true);
         return first;
     }
     if (added < 0) {
@@ -79,14 +79,14 @@ int ring_tables::add_buffers(uring::ring& ring, unsigned slots,
 
 void ring_tables::remove_buffers(unsigned first, unsigned count) noexcept {
     buffers_.clear(first, count);
-    std::fill_n(taken_.begin() + first, count, false);
+    std::fill_n(taken_.get() + first, count, false);
 }
 
 void ring_tables::close() noexcept {
     files_.close();
     files_number_ = 0;
     buffers_.close();
-    taken_.clear();
+    taken_.reset();
 }
 
 } // namespace coil::detail

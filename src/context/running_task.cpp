@@ -1,6 +1,7 @@
 #include "running_task.hpp"
 
 #include "copy_memory.hpp"
+#include "utf8.hpp"
 
 #include <coil/context/io_context.hpp>
 #include <coil/core/detail/backtrace_awaiter.hpp>
@@ -25,7 +26,7 @@ namespace coil::detail {
 
 namespace {
 
-/// Whether there is memory; AddressSanitizer knows memory that was freed.
+/// Whether `size` bytes at `at` can be read. Under AddressSanitizer, freed memory cannot.
 bool is_readable(const void* at, std::size_t size) noexcept {
 #ifdef COIL_ASAN
     if (__asan_region_is_poisoned(const_cast<void*>(at), size) != nullptr) {
@@ -37,8 +38,8 @@ bool is_readable(const void* at, std::size_t size) noexcept {
            copy_memory(at, copy.data(), size) == size;
 }
 
-/// A copy of an object that may be gone, or may never have been one. Its functions may be called as
-/// far as they read its own members only.
+/// A copy of the bytes where an object is expected, which may have been destroyed. Only member
+/// functions that read nothing but the object's own members may be called.
 template <class T>
 class copied {
 public:
@@ -89,7 +90,7 @@ bool is_owner_type(const void* type, int levels = 4) noexcept {
     return false;
 }
 
-/// Whether there is an object of a class that derives from task_owner.
+/// Whether the address is that of an object whose class derives from task_owner.
 bool is_owner(const void* object) noexcept {
     std::array<const void*, 1> table{};
     std::array<const void*, 1> type{};
@@ -108,7 +109,7 @@ bool running_task::is_verified_root(const promise_base* root) noexcept {
     if (copied<task_owner> owner; owner.from(&copy->owner()) && owner->bound) {
         return true;
     }
-    std::array<const void*, 1> link{}; // of a task that ends, the owner may have been freed
+    std::array<const void*, 1> link{}; // the owner of a task that ends may have been freed
     return copy->link.is_in_list() && read(copy->link.at(), link) && link[0] == root;
 }
 
@@ -140,19 +141,30 @@ promise_base* running_task::root_of(const void* frame) noexcept {
 }
 
 void running_task::find(const void* resumed_frame) noexcept {
-    promise_base* root = root_of(resumed_frame);
-    if (root == nullptr) {
-        return;
+    if (promise_base* const root = root_of(resumed_frame)) {
+        find_tree(*root);
     }
-    // Downwards from the root: the chain of a coroutine that runs ends with it.
+}
+
+void running_task::find_below(const promise_base* root) noexcept {
     copied<promise_base> copy;
-    for (promise_base* at = root; at != nullptr && awaits_count < most_awaits && copy.from(at);) {
+    if (root != nullptr && copy.from(root) && copy->is_root() && is_owner(&copy->owner())) {
+        find_tree(const_cast<promise_base&>(*root));
+    }
+}
+
+void running_task::find_tree(promise_base& of) noexcept {
+    root_ = &of;
+    // Downwards from the root. The chain ends with the coroutine that runs.
+    copied<promise_base> copy;
+    for (promise_base* at = &of; at != nullptr && awaits_count < most_awaits && copy.from(at);) {
         std::array<const void*, 1> function{};
         static_cast<void>(read(frame_of(*at), function));
         awaits[awaits_count++] = function[0];
         at = copy->nested_below() == nullptr ? copy->task_below() : nullptr;
     }
     // Upwards: a child without a name belongs to the task that waits for it.
+    promise_base* root = &of;
     for (int levels = 16; levels > 0 && root != nullptr; --levels) {
         describe(*root);
         promise_base* const above = name_size == 0 ? root->owner().awaiting_root() : nullptr;
@@ -160,10 +172,31 @@ void running_task::find(const void* resumed_frame) noexcept {
     }
 }
 
+void running_task::find_callers() noexcept {
+    if (root_ == nullptr) {
+        return;
+    }
+    copied<promise_base> copy;
+    const promise_base* at = root_->owner().awaiting_task();
+    while (at != nullptr && callers_count < most_awaits && copy.from(at)) {
+        std::array<const void*, 1> function{};
+        static_cast<void>(read(frame_of(const_cast<promise_base&>(*at)), function));
+        callers[callers_count++] = function[0];
+        if (!copy->is_root()) {
+            at = copy->parent;
+        } else {
+            at = is_owner(&copy->owner()) ? copy->owner().awaiting_task() : nullptr;
+        }
+    }
+}
+
 void running_task::describe(promise_base& root) noexcept {
     const task_owner& owner = root.owner();
     const std::string_view given = owner.name();
     name_size = copy_memory(given.data(), name.data(), std::min(given.size(), name.size()));
+    if (given.size() > name.size()) {
+        name_size = size_of_whole_sequences({name.data(), name_size});
+    }
     if (const std::source_location* const where = owner.spawned_at()) {
         spawned_at = *where;
         has_spawned_at = true;

@@ -36,7 +36,7 @@ runtime::runtime(runtime_options options)
           }
       }) {
     if (detail::current_sim_driver != nullptr) {
-        throw std::logic_error("coil: a runtime makes threads, and a simulated world has none: "
+        throw std::logic_error("coil: a runtime creates threads, and a simulated world has none: "
                                "its hosts have contexts, see coil::sim::host::context()");
     }
     const std::size_t count = options.contexts != 0 ? options.contexts : usable_processors();
@@ -89,7 +89,8 @@ void runtime::run() {
     {
         const std::lock_guard lock(life_);
         if (running_) {
-            throw std::logic_error("coil: runtime::run() called while the runtime runs already");
+            throw std::logic_error(
+                "coil: runtime::run() called while the runtime is already running");
         }
         begin(false);
     }

@@ -2,8 +2,8 @@
 
 namespace coil::detail {
 
-/// Between two polls of memory: leaves the core to its other hardware thread, and the bus to the
-/// writer.
+/// Called between two polls of memory: leaves the core to its other hardware thread, and the bus to
+/// the writer.
 inline void spin_pause() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();

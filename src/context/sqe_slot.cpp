@@ -2,12 +2,19 @@
 #include <coil/uring/prep.hpp>
 
 #include <cerrno>
+#include <cstdio>
 
 namespace coil::detail {
 
 /// Replaces the request by one that fails with -EBADF. The entry keeps its place in a chain, and
 /// its links.
 void sqe_slot::refuse_descriptor() noexcept {
+#if COIL_ASSERTIONS
+    std::fputs("coil: a direct descriptor is used on another context than the one that created it, "
+               "or after that context's ring was closed: the call gives -EBADF. "
+               "io::fixed_fd_install() makes a plain descriptor, which every context can use.\n",
+               stderr);
+#endif
     constexpr unsigned of_the_call = uring::sqe_flag::fixed_file | uring::sqe_flag::buffer_select;
     const unsigned of_the_chain = request.flags & ~of_the_call;
     request = uring::prep::close(-1);

@@ -1,5 +1,7 @@
 #include "stall_description.hpp"
 
+#include "spawn_place.hpp"
+
 #include <coil/core/backtrace.hpp>
 
 #include <cstddef>
@@ -13,12 +15,12 @@ namespace detail {
 
 namespace {
 
-/// The function of the loop that resumes coroutines; what is below it on the stack does not matter.
+/// Whether it is the loop's function that resumes coroutines; the frames below it do not matter.
 bool is_loop(const backtrace_entry& entry) noexcept {
     return entry.function.find("coil::detail::event_loop::run_") != std::string::npos;
 }
 
-/// Without optimization, the functions between the loop and the coroutine.
+/// Whether the function is between the loop and the coroutine, as some are without optimization.
 bool is_resume(const backtrace_entry& entry) noexcept {
     return entry.function.starts_with("coil::detail::resume(") ||
            entry.function.find("coroutine_handle<void>::resume()") != std::string::npos;
@@ -86,9 +88,8 @@ void append_list(std::string& text, std::string_view title,
     }
 }
 
-} // namespace
-
-std::string to_string(const stall_report& report) {
+/// The first line, without its end.
+std::string summary(const stall_report& report) {
     using kind = stall_report::kind;
     const std::string time = duration_text(report.duration);
     std::string text =
@@ -96,31 +97,52 @@ std::string to_string(const stall_report& report) {
     text += report.where + ": ";
     switch (report.what) {
     case kind::long_turn:
-        text += "a coroutine has blocked the thread for " + time;
-        break;
+        text += report.has_ended ? "a coroutine blocked the thread for "
+                                 : "a coroutine has blocked the thread for ";
+        return text + time;
     case kind::await_loop:
-        text += "a task has awaited for " + time + " without suspending";
-        break;
+        text += report.has_ended ? "a task awaited for " : "a task has awaited for ";
+        return text + time + " without suspending";
     case kind::late_resumption:
-        text += "a ready coroutine waited for " + time;
-        break;
+        return text + "a ready coroutine waited for " + time;
     case kind::late_timer:
-        text += "timers fired " + time + " late";
-        break;
+        return text + "timers fired " + time + " late";
     case kind::full_pool:
-        text += "calls have waited for a free thread for " + time;
-        break;
+        return text + "calls have waited for a free thread for " + time;
     }
+    return text;
+}
+
+} // namespace
+
+std::string detail::ending_line(const stall_report& report) {
+    std::string text = summary(report) + " in all";
+    if (report.longest > report.duration) {
+        text += " (longest here: " + duration_text(report.longest) + ")";
+    }
+    if (!report.task.empty()) {
+        text += ", task '" + report.task + "'";
+    }
+    if (!report.stack.empty()) {
+        text += ", in ";
+        append_to(text, report.stack.back());
+    }
+    return text + "\n";
+}
+
+std::string to_string(const stall_report& report) {
+    std::string text = summary(report);
     if (report.times > 1) {
         text += " (" + std::to_string(report.times) + " times)";
     }
+    if (report.longest > report.duration) {
+        text += ", the longest " + duration_text(report.longest);
+    }
     text += '\n';
     if (!report.task.empty() || report.spawned_at) {
-        text += "  task '" + report.task + "'";
-        if (report.spawned_at) {
-            text += std::string(" spawned at ") + report.spawned_at->file_name() + ":" +
-                    std::to_string(report.spawned_at->line());
-        }
+        text += "  task";
+        detail::write_name_and_place(report.task, report.spawned_at ? &*report.spawned_at : nullptr,
+                                     [&text](std::string_view part) { text += part; });
         text += '\n';
     }
     append_list(text, "stack", report.stack);

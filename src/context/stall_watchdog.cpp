@@ -27,62 +27,7 @@ namespace coil::detail {
 
 namespace {
 
-std::int64_t now_of_steady_clock() noexcept {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(
-               std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-}
-
 constexpr std::int64_t ms = 1'000'000;
-
-std::int64_t limit_of(const watchdog_options& options) noexcept {
-    return std::max<std::int64_t>(options.turn.count(), ms);
-}
-
-stall_report make_report(stall_report::kind what, std::string where, std::int64_t duration_ns) {
-    stall_report report;
-    report.what = what;
-    report.where = std::move(where);
-    report.duration = std::chrono::nanoseconds(duration_ns);
-    return report;
-}
-
-/// Whether a debugger or another tracer controls this process.
-bool is_traced() noexcept {
-    char text[4096];
-    std::FILE* const status = std::fopen("/proc/self/status", "re");
-    if (status == nullptr) {
-        return false;
-    }
-    const std::size_t size = std::fread(text, 1, sizeof text - 1, status);
-    std::fclose(status);
-    text[size] = '\0';
-    const char* const tracer = std::strstr(text, "TracerPid:");
-    return tracer != nullptr && std::strtol(tracer + std::strlen("TracerPid:"), nullptr, 10) != 0;
-}
-
-/// The loop counts without atomics; the kernel's copy is no data race.
-std::uint32_t popped(const ready_queue& ready) noexcept {
-    std::uint32_t number = 0;
-    static_cast<void>(copy_memory(&ready.popped(), &number, sizeof number));
-    return number;
-}
-
-/// How long a thread has waited for a processor so far, while it could have run. 0 if the kernel
-/// does not tell.
-std::int64_t starved_ns(::pid_t thread) noexcept {
-    char text[128];
-    std::snprintf(text, sizeof text, "/proc/self/task/%d/schedstat", thread);
-    std::FILE* const file = std::fopen(text, "re");
-    if (file == nullptr) {
-        return 0;
-    }
-    const std::size_t size = std::fread(text, 1, sizeof text - 1, file);
-    std::fclose(file);
-    text[size] = '\0';
-    const char* const second = std::strchr(text, ' '); // behind the time that it has run
-    return second != nullptr ? std::strtoll(second, nullptr, 10) : 0;
-}
 
 } // namespace
 
@@ -93,26 +38,33 @@ stall_watchdog& stall_watchdog::instance() {
     return only;
 }
 
+namespace {
+/// Created before there are other threads. Otherwise the child of a fork() during the
+/// initialisation would wait for ever for a thread that it does not have.
+[[maybe_unused]] const stall_watchdog& made_at_start = stall_watchdog::instance();
+} // namespace
+
 stall_watchdog::stall_watchdog() {
     ::pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
                      [] { instance().reset_in_child(); });
-    std::atexit([] { instance().stop(); });
 }
 
-/// In the child of a fork(), whose only thread holds the lock. The contexts of the list belong to
-/// threads of the parent, or to this one, which starts another run() before it is watched again.
+/// Called in the child of a fork(), whose only thread holds the lock. The contexts in the list
+/// belong to threads of the parent, or to this thread, which starts another run() before it is
+/// watched again.
 void stall_watchdog::reset_in_child() noexcept {
     for (watched_run* run = first_; run != nullptr; run = run->next_) {
         run->in_use_ = false;
+        run->is_reported_ = false;
     }
     first_ = nullptr;
     pools_ = nullptr;
     if (has_thread_.exchange(false)) {
         new (&thread_) std::thread; // there is nothing to join
         new (&changed_) std::condition_variable;
-        new (&places_) stall_places; // the thread may have been changing it
         forget_sample();
     }
+    new (&places_) stall_places; // other threads may have been using it
     mutex_.unlock();
 }
 
@@ -125,12 +77,16 @@ void stall_watchdog::start() noexcept {
     try {
         thread_ = std::thread([this] { run(); });
         has_thread_ = true;
+        // Ends the thread before static objects are destroyed that existed before it, such as the
+        // state of handlers.
+        static const int registered = std::atexit([] { instance().stop(); });
+        static_cast<void>(registered);
     } catch (const std::system_error& error) {
         std::fprintf(stderr, "coil: the watchdog has no thread: %s\n", error.what());
     }
 }
 
-/// At the exit of the process.
+/// Called when the process exits.
 void stall_watchdog::stop() noexcept {
     {
         const std::scoped_lock lock(mutex_);
@@ -152,6 +108,7 @@ void stall_watchdog::add(watched_run& run) noexcept {
     const std::scoped_lock lock(mutex_);
     start();
     run.number_ = ++last_number_;
+    run.seen_ns_ = now_of_steady_clock();
     run.next_ = std::exchange(first_, &run);
     if (run.next_ == nullptr) {
         changed_.notify_all();
@@ -161,6 +118,11 @@ void stall_watchdog::add(watched_run& run) noexcept {
 void stall_watchdog::remove(watched_run& run) noexcept {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&run] { return !run.in_use_; });
+    if (run.is_reported_ && has_thread_) { // its last turn has ended, which was reported
+        run.has_left_ = true;
+        changed_.notify_all();
+        changed_.wait(lock, [this, &run] { return !run.in_use_ && (!run.is_reported_ || stops_); });
+    }
     watched_run** link = &first_;
     while (*link != nullptr && *link != &run) { // in the child of a fork() it is not in the list
         link = &(*link)->next_;
@@ -170,8 +132,22 @@ void stall_watchdog::remove(watched_run& run) noexcept {
     }
 }
 
+/// The pool gets the smallest free number of its name: a pool that replaces another one continues
+/// its series of metrics.
 void stall_watchdog::add(watched_pool& pool) noexcept {
     const std::scoped_lock lock(mutex_);
+    const auto has_number = [&pool](const watched_pool& other) {
+        return other.number_ == pool.number_ && other.name() == pool.name();
+    };
+    pool.number_ = 1;
+    for (const watched_pool* other = pools_; other != nullptr;) {
+        if (has_number(*other)) {
+            ++pool.number_;
+            other = pools_;
+        } else {
+            other = other->next_;
+        }
+    }
     pool.next_ = std::exchange(pools_, &pool);
 }
 
@@ -208,8 +184,11 @@ void stall_watchdog::run() noexcept {
         // Less often while all contexts wait.
         const std::int64_t tick = tick_ns() * (idle_ticks_ < 8 ? 1 : 4);
         changed_.wait_for(lock, std::chrono::nanoseconds(tick));
+        if (first_ == nullptr) {
+            continue; // the last context has ended: there is no handler for a report
+        }
         const std::int64_t now = now_of_steady_clock();
-        // The process was probably stopped: nothing can be said about the turns.
+        // The process was probably stopped, so nothing is known about the turns.
         const bool was_late = now - before > tick + 500 * ms;
         before = now;
         for (watched_pool* pool = pools_; pool != nullptr; pool = pool->next_) {
@@ -217,8 +196,9 @@ void stall_watchdog::run() noexcept {
         }
         ++idle_ticks_;
         for (watched_run* run = first_; run != nullptr; run = run->next_) {
-            if (is_idle(*run) && !places_.holds_back()) {
+            if (is_idle(*run) && !places_.holds_back() && !run->is_reported_) {
                 run->since_ns_ = 0;
+                run->seen_ns_ = now;
                 continue;
             }
             idle_ticks_ = 0;
@@ -232,13 +212,14 @@ void stall_watchdog::run() noexcept {
             }
             lock.lock();
             run->in_use_ = false;
+            run->seen_ns_ = now;
             changed_.notify_all();
         }
-        before = std::max(before, now_of_steady_clock() - tick); // its own work is no delay
+        before = std::max(before, now_of_steady_clock() - tick); // its own work is not a delay
     }
 }
 
-// ---- what it sees
+// ---- looking at contexts and pools
 
 /// Whether there is nothing to look at.
 bool stall_watchdog::is_idle(const watched_run& run) noexcept {
@@ -248,68 +229,16 @@ bool stall_watchdog::is_idle(const watched_run& run) noexcept {
 }
 
 void stall_watchdog::look_at(watched_run& run, std::int64_t now_ns) {
-    const bool is_busy = run.metrics_.ready.get() != 0;
-    const std::uint64_t turns = run.metrics_.turns.get();
-    if (!is_busy) {
-        run.since_ns_ = 0;
-    } else if (run.since_ns_ == 0 || turns != run.turns_ ||
-               (run.is_reported_ && popped(run.ready_) != run.popped_)) {
-        run.turns_ = turns;
-        run.since_ns_ = now_ns;
-        run.starved_ns_ = starved_ns(run.thread_);
-        run.is_reported_ = false;
-    } else if (const std::int64_t limit = limit_of(run.options_.watchdog);
-               !run.is_reported_ && now_ns - run.since_ns_ >= limit &&
-               now_ns - run.since_ns_ - (starved_ns(run.thread_) - run.starved_ns_) >= limit) {
-        run.is_reported_ = true;
-        run.popped_ = popped(run.ready_); // the next coroutine of this turn is another matter
-        run.last_long_turn_ns_ = now_ns;
-        if (!is_traced()) {
-            report_turn(run, now_ns);
-        }
-    }
+    look_at_turn(run, now_ns);
     look_at_delays(run, now_ns);
     for (stall_report& pool : std::exchange(run.full_pools_, {})) {
         const std::string place = pool.where + "/p";
         pass_on(std::move(pool), place, run, now_ns);
     }
-    while (auto due =
-               places_.take_due(run.number_, now_ns, run.options_.watchdog.interval.count())) {
+    while (auto due = places_.take_due(run.number_, now_ns, run.options_.watchdog.interval.count(),
+                                       run.reported_)) {
         deliver(*due, run.options_.watchdog);
     }
-}
-
-void stall_watchdog::report_turn(watched_run& run, std::int64_t now_ns) {
-    ++run.metrics_.long_turns;
-    stall_report report =
-        make_report(stall_report::kind::long_turn, name_of(run.options_), now_ns - run.since_ns_);
-    std::string place = report.where;
-    const auto is_same_turn = [&run] { return run.metrics_.turns.get() == run.turns_; };
-    stall_sample first;
-    if (run.options_.watchdog.interrupts && stall_signal() != 0) {
-        const bool is_taken = take_sample(run.thread_, run.ready_, first);
-        if (!is_same_turn()) {
-            return; // it has just ended: there is nothing to show
-        }
-        if (is_taken) {
-            place = describe(first, report);
-            if (awaits_in_a_loop(run, first) && is_same_turn()) {
-                report.what = stall_report::kind::await_loop;
-                ++run.metrics_.await_loops;
-            }
-        }
-    }
-    pass_on(std::move(report), place, run, now_ns);
-}
-
-/// Whether the coroutine that runs has begun many awaits a little after a sample.
-bool stall_watchdog::awaits_in_a_loop(const watched_run& run, const stall_sample& first) noexcept {
-    constexpr std::uint64_t many = 8;
-    const std::timespec pause{0, 2 * ms};
-    ::nanosleep(&pause, nullptr);
-    stall_sample second;
-    return take_sample(run.thread_, run.ready_, second) && second.popped == first.popped &&
-           second.awaited - first.awaited >= many;
 }
 
 void stall_watchdog::look_at_delays(watched_run& run, std::int64_t now_ns) {
@@ -334,8 +263,8 @@ void stall_watchdog::look_at_delays(watched_run& run, std::int64_t now_ns) {
          kind::late_timer);
 }
 
-/// Called with the lock held: the pool may be destroyed otherwise. Its report goes to the handler
-/// of a context.
+/// Called with the lock held, which keeps the pool from being destroyed. The pool's report goes to
+/// the handler of a context.
 void stall_watchdog::look_at(watched_pool& pool, std::int64_t now_ns) {
     const std::optional<bool> is_full = pool.is_full();
     if (!is_full) {
@@ -347,6 +276,7 @@ void stall_watchdog::look_at(watched_pool& pool, std::int64_t now_ns) {
         pool.full_since_ns_ = now_ns;
     } else if (const std::int64_t since = now_ns - pool.full_since_ns_;
                since >= first_->options_.watchdog.pool_delay.count()) {
+        ++pool.full_reports_;
         first_->full_pools_.push_back(
             make_report(stall_report::kind::full_pool, pool.name(), since));
         pool.full_since_ns_ = now_ns;
@@ -354,19 +284,53 @@ void stall_watchdog::look_at(watched_pool& pool, std::int64_t now_ns) {
 }
 
 void stall_watchdog::pass_on(stall_report&& report, const std::string& place,
-                             const watched_run& run, std::int64_t now_ns) {
+                             const watched_run& run, std::int64_t now_ns, reported_stall* to) {
     if (const auto now = places_.note(std::move(report), place, run.number_, now_ns,
-                                      run.options_.watchdog.interval.count())) {
+                                      run.options_.watchdog.interval.count(), to)) {
         deliver(*now, run.options_.watchdog);
     }
 }
 
-void stall_watchdog::deliver(const stall_report& report, const watchdog_options& options) {
+void stall_watchdog::deliver(const stall_report& report, const watchdog_options& options,
+                             bool is_second) {
     if (options.on_report) {
         options.on_report(report);
     } else {
-        std::fputs(to_string(report).c_str(), stderr);
+        std::fputs((is_second ? ending_line(report) : to_string(report)).c_str(), stderr);
     }
+}
+
+// ---- queries
+
+std::string stall_watchdog::stalls_json() const {
+    return to_json(places_.all(), has_thread_, now_of_steady_clock());
+}
+
+std::vector<pool_figures> stall_watchdog::pools() {
+    // A pool's lock may be held by its own threads only for a moment, but must not be waited for:
+    // see watched_pool::is_full().
+    constexpr int most_attempts = 1000;
+    std::vector<pool_figures> all;
+    for (int i = 0; i < most_attempts; ++i) {
+        {
+            const std::scoped_lock lock(mutex_);
+            all.clear();
+            bool is_complete = true;
+            for (const watched_pool* pool = pools_; pool != nullptr; pool = pool->next_) {
+                std::optional<pool_figures> figures = pool->figures();
+                is_complete = is_complete && figures;
+                if (figures) {
+                    figures->number = pool->number_;
+                    all.push_back(std::move(*figures));
+                }
+            }
+            if (is_complete) {
+                break;
+            }
+        }
+        std::this_thread::yield();
+    }
+    return all;
 }
 
 } // namespace coil::detail

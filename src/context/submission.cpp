@@ -34,6 +34,9 @@ void submission::push_entries(io_op& op) noexcept {
         ring_->commit(slot);
     }
     in_flight_ += op.entries();
+    if (op.state().posts_one_cqe()) {
+        skipped_ += op.entries() - 1U;
+    }
     if (op.state().is_exclusive()) [[unlikely]] {
         limit_ = 0; // until on_exclusive_ended()
     } else if (op.state().is_multishot()) [[unlikely]] {

@@ -1,4 +1,10 @@
+#include "frame_owners.hpp"
+
+#include <coil/base/late.hpp>
+#include <coil/context/detail/current_loop.hpp>
 #include <coil/context/detail/task_list.hpp>
+#include <coil/context/event_loop.hpp>
+#include <coil/context/remote_child.hpp>
 
 namespace coil::detail {
 
@@ -18,7 +24,7 @@ void task_list::destroy_newest_held_back() noexcept {
 
 void task_list::refuse_unwanted() noexcept {
     for (promise_base* first : {listed_.first(), held_back_.first()}) {
-        for (promise_base* task = first; task != nullptr; task = task->next_task) {
+        for (promise_base* task = first; task != nullptr; task = next_listed(*task)) {
             task->owner().refuse_unwanted();
         }
     }
@@ -34,30 +40,72 @@ void task_list::destroy_away_below(const nursery& parent, std::size_t at_most) n
                 destroy_away(node);
                 break;
             }
-            root = root->owner().awaiting_root();
+            root = root->owner().owning_root();
         }
     }
 }
 
+/// Asks the remote operation of an await to end, and holds back the task that owns the await until
+/// it has ended.
+void task_list::hold_while_away(promise_base& task, away_node& node,
+                                away_node::request what) noexcept {
+    late<destructor_waits::on_behalf_of> request;
+    if (task.owner().is_remote_child) {
+        const auto& child = static_cast<const remote_child_owner&>(task.owner());
+        request.emplace(current_loop->waiting_destructors(), &child.kill_request());
+        what = child.is_kill_requested() ? away_node::request::destroy : what;
+    }
+    if (node.status_(node, what) && task.link.is(task_state::listed)) {
+        move(task, held_back_);
+    }
+}
+
+/// Holds back the known owners of outstanding remote operations. Returns whether all are known.
+bool task_list::hold_known_owners() noexcept {
+    bool all_known = true;
+    visit_away([&](promise_base* task, away_node& node) noexcept {
+        if (task != nullptr) {
+            hold_while_away(*task, node, away_node::request::stop);
+        } else if (node.status_(node, away_node::request::stop)) {
+            all_known = false;
+        }
+    });
+    return all_known;
+}
+
+/// The same for the other remote operations: finds their owners by the memory of the frames. If the
+/// owner is a remote child, it is recorded, so that no further search is needed.
+bool task_list::hold_found_owners() noexcept try {
+    frame_owners owners;
+    owners.add(*this, [](const auto&...) noexcept {});
+    bool all_known = true;
+    visit_away([&](const promise_base* task, away_node& node) noexcept {
+        if (task != nullptr || !node.status_(node, away_node::request::stop)) {
+            return;
+        }
+        promise_base* const owner = owners.owner_of_root(node.root_);
+        if (owner == nullptr || !owner->owner().is_remote_child) {
+            all_known = false;
+            return;
+        }
+        node.root_ = owner;
+        hold_while_away(*owner, node, away_node::request::destroy);
+    });
+    return all_known;
+} catch (...) { // no memory
+    return false;
+}
+
 void task_list::hold_back() noexcept {
+    const bool has_searched = tree_unknown_ && holds_back();
     while (!held_back_.empty()) {
         move(*held_back_.first(), listed_);
     }
-    tree_unknown_ = false;
-    visit_away([this](promise_base* task, away_node& node) noexcept {
-        if (!node.status_(node, away_node::request::stop)) {
-            return;
-        }
-        if (task == nullptr) {
-            tree_unknown_ = true;
-        } else if (task->link.is(task_state::listed)) {
-            move(*task, held_back_);
-        }
-    });
+    tree_unknown_ = !hold_known_owners() && (has_searched || !hold_found_owners());
     if (tree_unknown_) {
         for (promise_base* each = listed_.first(); each != nullptr;) {
             promise_base& task = *each;
-            each = task.next_task;
+            each = next_listed(task);
             if (!task.owner().is_remote_child) {
                 move(task, held_back_);
             }

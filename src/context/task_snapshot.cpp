@@ -1,5 +1,5 @@
-// Takes a snapshot of a loop's tasks on the loop's thread and passes it to the thread that requests
-// it.
+// Takes a snapshot of a loop's tasks on the loop's thread, a part in each turn, and passes it to
+// the thread that requests it.
 
 #include "task_snapshot.hpp"
 
@@ -16,165 +16,228 @@
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 namespace coil::detail {
 
 namespace {
 
-/// How long to wait for an answer. A loop whose thread is blocked does not answer.
+/// How long to wait for a snapshot. A loop whose thread is blocked does not deliver one.
 constexpr std::chrono::seconds patience{2};
 
-/// A request for a snapshot, on the stack of the thread that waits for the result.
-struct request {
-    enum class state : std::uint8_t { posted, taken, done };
+/// How much of a turn a loop spends on a snapshot.
+constexpr std::chrono::microseconds slice{500};
 
-    event_loop* loop;
-    std::size_t limit;
-    state now = state::posted;
-    context_snapshot result{};
-    std::exception_ptr error{};
-    request* next = nullptr;
-};
-
-/// The requests of all threads. Never destroyed: threads may outlive main().
-struct request_list {
-    std::mutex mutex;
-    std::condition_variable changed;
-    request* first = nullptr;
-
-    static request_list& instance() {
-        static auto& all = *new request_list;
-        return all;
-    }
-};
-
-void answer(request& asked) noexcept {
-    try {
-        asked.result = task_capture(*asked.loop, asked.limit).take();
-    } catch (...) {
-        asked.error = std::current_exception();
-    }
-}
-
-/// Answers the requests to a loop that this thread may read.
-void answer_all(event_loop& loop) noexcept {
-    request_list& all = request_list::instance();
-    std::unique_lock lock(all.mutex);
-    const auto next_one = [&] {
-        request* one = all.first;
-        while (one != nullptr && (one->loop != &loop || one->now != request::state::posted)) {
-            one = one->next;
-        }
-        return one;
-    };
-    while (request* const one = next_one()) {
-        one->now = request::state::taken;
-        lock.unlock();
-        answer(*one);
-        lock.lock();
-        one->now = request::state::done;
-        all.changed.notify_all();
-    }
-}
-
-/// Tells a loop that there are requests. It may outlive them: the loop may end before the message
-/// is delivered. The message is delivered twice: first with the inbox, then as a posted function.
-/// Only the second delivery answers, because the inbox may be delivered in a destructor, when the
-/// tree of tasks must not be read.
-struct wake_message final : queue_node {
-    wake_message() noexcept {
-        deliver = [](queue_node& node, event_loop& loop) noexcept {
-            node.deliver = &arrive;
-            loop.defer(node);
-        };
-    }
-    static void arrive(queue_node& node, event_loop& loop) noexcept {
-        if (loop.is_refusing()) {
-            loop.defer(node);
-            return;
-        }
-        const std::unique_ptr<wake_message> self(static_cast<wake_message*>(&node));
-        answer_all(loop);
-    }
-};
-
-/// Waits for the answer to a request. Meanwhile the thread answers the requests to its own loop, so
-/// that two contexts can request snapshots of each other.
-class asking {
+/// A snapshot for which a thread waits. The message that makes the loop work on it owns it as well,
+/// because that message may arrive after the thread has given up.
+///
+/// posted ──▶ working ⇄ paused, working ──▶ done; posted, paused ──▶ withdrawn
+class job final : queue_node {
 public:
-    explicit asking(request& asked) : asked_(asked), message_(new wake_message) {
-        const std::scoped_lock lock(all_.mutex);
-        asked_.next = std::exchange(all_.first, &asked_);
-        all_.changed.notify_all();
-    }
-    asking(const asking&) = delete;
-    asking& operator=(const asking&) = delete;
-    /// Waits for an answer that has begun.
-    ~asking() {
-        std::unique_lock lock(all_.mutex);
-        all_.changed.wait(lock, [this] { return asked_.now != request::state::taken; });
-        request** link = &all_.first;
-        while (*link != &asked_) {
-            link = &(*link)->next;
-        }
-        *link = asked_.next;
-    }
+    job(event_loop& loop, std::size_t limit) noexcept : loop_(loop), capture_(loop, limit) {}
 
-    /// Returns when there is an answer, or when `patience` has passed.
-    void wait() {
-        const auto end = std::chrono::steady_clock::now() + patience;
-        std::chrono::milliseconds pause{1};
-        for (;;) {
-            if (event_loop* const own = current_loop) {
-                answer_all(*own);
-            }
-            if (!is_taken() && task_capture::claim(*asked_.loop)) { // it does not run
-                answer_all(*asked_.loop);
-                task_capture::release(*asked_.loop);
-            } else if (message_) {
-                asked_.loop->post(*message_.release());
-            }
-            std::unique_lock lock(all_.mutex);
-            if (asked_.now == request::state::posted) {
-                if (std::chrono::steady_clock::now() >= end) {
-                    return;
-                }
-                all_.changed.wait_for(lock, pause);
-                pause = std::min(2 * pause, std::chrono::milliseconds(20));
-            }
-            if (asked_.now != request::state::posted) {
-                return;
-            }
-        }
-    }
+    /// Returns the snapshot, or one that says that the loop did not respond.
+    static context_snapshot run(event_loop& loop, std::size_t limit);
 
 private:
-    [[nodiscard]] bool is_taken() {
-        const std::scoped_lock lock(all_.mutex);
-        return asked_.now != request::state::posted;
+    enum class state : std::uint8_t { posted, working, paused, done, withdrawn };
+
+    /// The jobs of all threads. Never destroyed: threads may outlive main().
+    struct job_list {
+        std::mutex mutex;
+        std::condition_variable changed;
+        std::vector<job*> jobs; // the oldest first
+    };
+    static job_list& all() {
+        static auto& list = *new job_list;
+        return list;
     }
 
-    request_list& all_ = request_list::instance();
-    request& asked_;
-    std::unique_ptr<wake_message> message_;
+    void post(std::shared_ptr<job> self) noexcept;
+    static void arrive(queue_node& node, event_loop& loop) noexcept;
+    [[nodiscard]] bool work(std::chrono::nanoseconds time) noexcept;
+    [[nodiscard]] bool is_in_line() const noexcept;
+    static void do_all(event_loop& loop) noexcept;
+    void wait(const std::shared_ptr<job>& self);
+    void end_wait();
+    [[nodiscard]] bool is_open() const noexcept {
+        return now_ == state::posted || now_ == state::paused;
+    }
+
+    event_loop& loop_;
+    task_capture capture_;
+    state now_ = state::posted; // this and the next two: protected by the mutex
+    unsigned steps_ = 0;
+    std::exception_ptr error_;
+    std::shared_ptr<job> self_; // while the message is in flight
 };
+
+/// The message is delivered twice in each turn: with the inbox, then as a posted function. Only the
+/// second delivery takes a step, because the inbox may be delivered in a destructor, where the tree
+/// of tasks must not be read.
+void job::post(std::shared_ptr<job> self) noexcept {
+    self_ = std::move(self);
+    deliver = [](queue_node& node, event_loop& loop) noexcept {
+        node.deliver = &arrive;
+        loop.defer(node);
+    };
+    loop_.post(*this);
+}
+
+void job::arrive(queue_node& node, event_loop& loop) noexcept {
+    if (loop.is_refusing()) {
+        loop.defer(node);
+        return;
+    }
+    auto& self = static_cast<job&>(node);
+    std::shared_ptr<job> owner = std::move(self.self_);
+    if (self.is_in_line() || self.work(slice)) {
+        self.post(std::move(owner)); // through the inbox, so that it arrives in another turn
+    }
+}
+
+/// Whether this job has to wait for another one that has begun: a loop works on one job in a turn.
+bool job::is_in_line() const noexcept {
+    const std::scoped_lock lock(all().mutex);
+    return std::any_of(all().jobs.begin(), all().jobs.end(),
+                       [this](const job* other) {
+                           return other != this && &other->loop_ == &loop_ &&
+                                  other->now_ == state::paused;
+                       }) &&
+           now_ == state::posted;
+}
+
+/// Takes a step, on a thread that may read the loop. Returns whether there is more to do.
+bool job::work(std::chrono::nanoseconds time) noexcept {
+    std::unique_lock lock(all().mutex);
+    if (!is_open()) {
+        lock.unlock();
+        capture_.leave();
+        return false;
+    }
+    now_ = state::working;
+    lock.unlock();
+    bool is_done = true;
+    std::exception_ptr error;
+    try {
+        is_done = capture_.step(time);
+    } catch (...) {
+        error = std::current_exception();
+    }
+    if (is_done) {
+        capture_.leave();
+    }
+    lock.lock();
+    ++steps_;
+    error_ = std::move(error);
+    now_ = is_done ? state::done : state::paused;
+    if (is_done) {
+        all().changed.notify_all();
+    }
+    return !is_done;
+}
+
+/// Does the jobs of a loop that this thread may read.
+void job::do_all(event_loop& loop) noexcept {
+    const auto next_one = [&]() -> job* {
+        const std::scoped_lock lock(all().mutex);
+        const auto found = std::find_if(all().jobs.begin(), all().jobs.end(), [&](const job* one) {
+            return &one->loop_ == &loop && one->is_open();
+        });
+        return found != all().jobs.end() ? *found : nullptr;
+    };
+    while (job* const one = next_one()) {
+        static_cast<void>(one->work(task_capture::unlimited));
+    }
+}
+
+/// Returns when the job is done, or when the loop has made no progress for `patience`. Meanwhile
+/// the thread does the jobs of its own loop, so that two contexts can request snapshots of each
+/// other.
+void job::wait(const std::shared_ptr<job>& self) {
+    using clock = std::chrono::steady_clock;
+    clock::time_point end = clock::now() + patience;
+    std::chrono::milliseconds pause{1};
+    bool is_posted = false;
+    unsigned steps = 0;
+    for (;;) {
+        if (event_loop* const own = current_loop) {
+            do_all(*own);
+        }
+        if (task_capture::claim(loop_)) { // the loop does not run
+            do_all(loop_);
+            task_capture::release(loop_);
+        } else if (!std::exchange(is_posted, true)) {
+            post(self);
+        }
+        std::unique_lock lock(all().mutex);
+        if (now_ == state::done) {
+            return;
+        }
+        unsigned all_steps = 0;
+        for (const job* const other : all().jobs) {
+            all_steps += &other->loop_ == &loop_ ? other->steps_ : 0;
+        }
+        if (std::exchange(steps, all_steps) != all_steps) {
+            end = clock::now() + patience;
+        } else if (is_open() && clock::now() >= end) {
+            return;
+        }
+        all().changed.wait_for(lock, pause);
+        pause = std::min(2 * pause, std::chrono::milliseconds(20));
+    }
+}
+
+void job::end_wait() {
+    snapshot_memory unwanted; // freed on this thread, without the lock
+    std::unique_lock lock(all().mutex);
+    while (now_ == state::working) {
+        all().changed.wait_for(lock, std::chrono::milliseconds(1));
+    }
+    if (now_ != state::done) {
+        now_ = state::withdrawn;
+    }
+    if (now_ != state::done || error_) {
+        unwanted = capture_.discard();
+    }
+    std::erase(all().jobs, this);
+}
+
+context_snapshot job::run(event_loop& loop, std::size_t limit) {
+    const auto self = std::make_shared<job>(loop, limit);
+    {
+        const std::scoped_lock lock(all().mutex);
+        all().jobs.push_back(self.get());
+    }
+    struct ending {
+        job& one;
+        ~ending() { one.end_wait(); }
+    };
+    {
+        const ending at_end{*self};
+        self->wait(self);
+    }
+    if (self->error_) {
+        std::rethrow_exception(self->error_);
+    }
+    if (self->now_ == state::done) {
+        return self->capture_.take();
+    }
+    context_snapshot none;
+    none.name = loop.context().options().name;
+    none.result = context_snapshot::how::no_answer;
+    return none;
+}
 
 } // namespace
 
 context_snapshot take_snapshot(event_loop& loop, std::size_t limit) {
     if (loop.on_owner_thread() || loop.driver() != nullptr) { // a simulated world has one thread
-        return task_capture(loop, limit).take();
+        task_capture capture(loop, limit);
+        static_cast<void>(capture.step(task_capture::unlimited));
+        return capture.take();
     }
-    request asked{.loop = &loop, .limit = limit};
-    asking(asked).wait();
-    if (asked.now != request::state::done) {
-        asked.result.name = loop.context().options().name;
-        asked.result.result = context_snapshot::how::no_answer;
-    }
-    if (asked.error) {
-        std::rethrow_exception(asked.error);
-    }
-    return std::move(asked.result);
+    return job::run(loop, limit);
 }
 
 } // namespace coil::detail

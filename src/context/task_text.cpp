@@ -1,5 +1,7 @@
 // Snapshots of tasks as text.
 
+#include "descriptor_target.hpp"
+#include "spawn_place.hpp"
 #include "task_writing.hpp"
 
 #include <coil/uring/detail/opcode_names.hpp>
@@ -8,122 +10,196 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <vector>
 
 namespace coil::detail {
 
 namespace {
 
 /// ` 10.0.0.3:5123, nothing received for 4.200 s`
-std::string target_text(const descriptor_target& target) {
+void append_target(std::string& out, const descriptor_target& target) {
     if (target.text.empty()) {
-        return {};
+        return;
     }
-    std::string text = target.kind == descriptor_target::what::local ? " on " : " ";
-    text += target.text;
+    out += target.kind == descriptor_target::what::local ? " on " : " ";
+    out += target.text;
     if (target.idle_s >= 0) {
-        text += ", nothing received for " + seconds(target.idle_s) + " s";
+        out += ", nothing received for ";
+        append_seconds(out, target.idle_s);
+        out += " s";
     }
-    return text;
 }
 
-std::string operation_text(const wait_record& wait, const context_snapshot& context) {
-    std::string text = uring::detail::opcode_name(wait.opcode);
-    if (wait.fd >= 0) {
-        text += (wait.is_direct ? " direct fd " : " fd ") + std::to_string(wait.fd);
-        text += target_text(target_of(wait, context));
-    }
-    text += wait.has_limit ? ", with a limit" : "";
-    return text;
-}
-
-/// Finds the tasks of a snapshot by their frames. A frame that is not found is gone, or on a
-/// context that is not shown.
-class listed_tasks {
+/// The tasks of a snapshot that hold locks for which others wait, found by their frames. A frame
+/// that is not found has been destroyed, or is on a context that is not shown.
+class holders {
 public:
-    explicit listed_tasks(std::span<const context_snapshot> contexts) noexcept
-        : contexts_(contexts) {}
+    explicit holders(std::span<const context_snapshot> contexts) noexcept : contexts_(contexts) {}
 
-    /// Null if it is not listed.
+    /// Null if no task with this frame is listed.
     [[nodiscard]] const task_record* find(const void* frame) {
-        if (tasks_.empty()) { // few dumps have a holder
-            for (const context_snapshot& context : contexts_) {
-                add(context.tasks);
-                for (const group_record& group : context.groups) {
-                    add(group.children);
+        if (found_.empty()) { // few dumps have a holder
+            visit([this](const task_record& task) {
+                if (task.wait.holder != nullptr) {
+                    found_.emplace(task.wait.holder, nullptr);
                 }
-            }
+            });
+            visit([this](const task_record& task) {
+                if (const auto it = found_.find(task.frame); it != found_.end()) {
+                    it->second = &task;
+                }
+            });
         }
-        const auto it = tasks_.find(frame);
-        return it != tasks_.end() ? it->second : nullptr;
+        const auto it = found_.find(frame);
+        return it != found_.end() ? it->second : nullptr;
     }
 
 private:
-    void add(const std::vector<task_record>& tasks) {
-        for (const task_record& task : tasks) {
-            tasks_.emplace(task.frame, &task);
-            add(task.children);
+    template <class Function>
+    void visit(Function f) const {
+        for (const context_snapshot& context : contexts_) {
+            for_each_task(context, f);
         }
     }
 
     std::span<const context_snapshot> contexts_;
-    std::unordered_map<const void*, const task_record*> tasks_;
+    std::unordered_map<const void*, const task_record*> found_;
 };
 
-std::string holder_text(const task_record& waiting, listed_tasks& tasks) {
+void append_holder(std::string& out, const task_record& waiting, holders& all) {
+    if (waiting.wait.is_locked_shared) {
+        out += ", locked shared";
+        return;
+    }
     if (waiting.wait.holder == nullptr) {
-        return {};
+        return;
     }
     if (waiting.wait.holder == waiting.frame) {
-        return ", locked by the task that waits";
+        out += ", locked by the task that waits";
+        return;
     }
-    const task_record* const holder = tasks.find(waiting.wait.holder);
-    if (holder == nullptr) {
-        return {};
+    if (const task_record* const holder = all.find(waiting.wait.holder)) {
+        out += ", locked by task ";
+        append_hex(out, holder->frame);
+        append_name(out, holder->name);
     }
-    return ", locked by task " + hex(holder->frame) +
-           (holder->name.empty() ? std::string() : " '" + holder->name + "'");
 }
 
-std::string wait_text(const task_record& task, listed_tasks& tasks,
+/// Further information for the descriptions of waits.
+struct details {
+    explicit details(std::span<const context_snapshot> contexts)
+        : tasks(contexts), targets(contexts), times(contexts) {}
+
+    holders tasks;
+    const descriptor_targets targets;
+    const wait_times times;
+};
+
+void append_operation(std::string& out, const wait_record& wait, const details& known,
                       const context_snapshot& context) {
+    out += uring::detail::opcode_name(wait.opcode);
+    if (wait.fd >= 0) {
+        out += wait.is_direct ? " direct fd " : " fd ";
+        append_number(out, wait.fd);
+        if (const descriptor_target* const target = known.targets.find(wait, context)) {
+            append_target(out, *target);
+        }
+    }
+}
+
+/// `, for 2.200 s, limit in 0.800 s`
+void append_times(std::string& out, const task_record& task, const details& known,
+                  const context_snapshot& context) {
+    const wait_record& wait = task.wait;
+    if (const std::int64_t ns = known.times.of(task, context); ns >= 0) {
+        out += ", for ";
+        append_seconds(out, ns);
+        out += " s";
+    }
+    if (wait.kind != wait_record::what::sleep && wait.deadline_ns != wait_record::none) {
+        out += ", limit in ";
+        append_seconds(out, wait.deadline_ns - context.now_ns);
+        out += " s";
+    }
+    if (wait.limit_ns != wait_record::none) { // it began some time after the operation
+        out += ", limit of ";
+        append_seconds(out, wait.limit_ns);
+        out += " s";
+    }
+}
+
+/// `, 3 of 16`
+void append_fill(std::string& out, const channel_fill& fill) {
+    if (fill.is_unbounded) {
+        out += ", unbounded";
+        return;
+    }
+    out += ", ";
+    append_number(out, fill.elements);
+    out += " of ";
+    append_number(out, fill.capacity);
+}
+
+void append_wait(std::string& out, const task_record& task, details& known,
+                 const context_snapshot& context) {
     const wait_record& wait = task.wait;
     switch (wait.kind) {
         using enum wait_record::what;
     case ready:
-        return "ready to run";
+        out += "ready to run";
+        return;
     case operation:
-        return operation_text(wait, context);
+        append_operation(out, wait, known, context);
+        return;
     case queued:
-        return operation_text(wait, context) + ", waits to be submitted";
+        append_operation(out, wait, known, context);
+        out += ", waits to be submitted";
+        return;
     case stream:
-        return "stream of " + operation_text(wait, context);
+        out += "stream of ";
+        append_operation(out, wait, known, context);
+        return;
     case sleep:
-        return "sleep, " + seconds(wait.deadline_ns - context.now_ns) + " s left";
+        out += "sleep, ";
+        append_seconds(out, wait.deadline_ns - context.now_ns);
+        out += " s left";
+        return;
     case object:
-        return object_name(wait.object) +
-               (wait.address != nullptr ? " at " + hex(wait.address) : std::string()) +
-               holder_text(task, tasks);
+        out += object_name(wait.object);
+        if (wait.address != nullptr) {
+            out += " at ";
+            append_hex(out, wait.address);
+        }
+        append_holder(out, task, known.tasks);
+        if (wait.has_fill) {
+            append_fill(out, wait.fill);
+        }
+        return;
     case join:
-        return "the end of a spawned task";
+        out += "the end of a spawned task";
+        return;
     case child:
-        return "a child of a scope or supervisor";
+        out += "a child of a scope or supervisor";
+        return;
     case group:
-        return "the children of the scope or supervisor at " + hex(wait.address);
+        out += "the children of the scope or supervisor at ";
+        append_hex(out, wait.address);
+        return;
     case children:
-        return std::to_string(task.children.size()) + " children";
+        append_count(out, task.children.size(), " child", " children");
+        return;
     case elsewhere:
-        return "work on another thread";
+        out += "work on another thread";
+        return;
     case unknown:
         break;
     }
-    return "running, or suspended for an unknown reason";
+    out += "running, or suspended for an unknown reason";
 }
 
 class text_writer {
 public:
-    text_writer(std::string& out, std::span<const context_snapshot> contexts) noexcept
-        : out_(out), tasks_(contexts) {}
+    text_writer(std::string& out, std::span<const context_snapshot> contexts)
+        : out_(out), known_(contexts) {}
 
     void write(const context_snapshot& context) {
         out_ += "context " + context.name + ": ";
@@ -131,57 +207,91 @@ public:
             out_ += "no answer within 2 s: a coroutine blocks its thread\n";
             return;
         }
-        out_ += std::to_string(context.top_level) + " tasks";
+        append_count(out_, context.top_level, " task", " tasks");
         if (context.arriving > 0) {
             out_ += ", " + std::to_string(context.arriving) + " in its inbox";
         }
         out_ += context.result == context_snapshot::how::cut ? ", not all of them shown\n" : "\n";
-        for (const task_record& task : context.tasks) {
-            write("task", task, 1, context);
-        }
+        write("task", context.tasks, context.omitted, 1, context);
         for (const group_record& group : context.groups) {
-            out_ += "  scope or supervisor " + hex(group.address) + ": " +
-                    std::to_string(group.children.size()) + " children";
+            out_ += "  scope or supervisor ";
+            append_hex(out_, group.address);
+            out_ += ": ";
+            append_count(out_, group.children.size() + group.omitted.count, " child", " children");
             if (group.waiting > 0) {
-                out_ += ", " + std::to_string(group.waiting) + " more wait to begin";
+                out_ += ", ";
+                append_number(out_, group.waiting);
+                out_ += " more wait to begin";
             }
             if (group.joined_by != nullptr) {
-                out_ += ", joined by " + hex(group.joined_by);
+                out_ += ", joined by ";
+                append_hex(out_, group.joined_by);
+            }
+            if (group.owner != nullptr) {
+                out_ += ", of task ";
+                append_hex(out_, group.owner);
+                append_name(out_, group.owner_name);
             }
             out_ += '\n';
-            for (const task_record& child : group.children) {
-                write("child", child, 2, context);
-            }
+            write("child", group.children, group.omitted, 2, context);
+        }
+        if (context.has_more_groups) {
+            out_ += "  and more scopes or supervisors\n";
         }
     }
 
 private:
+    void write(std::string_view what, const record_list<task_record>& tasks,
+               const omission& omitted, std::size_t level, const context_snapshot& context) {
+        std::size_t number = 0;
+        const auto write_omission = [&] {
+            if (omitted.count > 0 && number == omitted.behind) {
+                out_.append(2 * level, ' ');
+                out_ += "and ";
+                append_number(out_, omitted.count);
+                out_ += " more\n";
+            }
+        };
+        for (const task_record& task : tasks) {
+            write_omission();
+            ++number;
+            write(what, task, level, context);
+        }
+        write_omission();
+    }
+
     void write(std::string_view what, const task_record& task, std::size_t level,
                const context_snapshot& context) {
-        const std::string indent(2 * level, ' ');
-        out_ += indent;
+        out_.append(2 * level, ' ');
         out_ += what;
-        out_ += ' ' + hex(task.frame);
-        if (!task.name.empty()) {
-            out_ += " '" + task.name + "'";
-        }
+        out_ += ' ';
+        append_hex(out_, task.frame);
+        write_name_and_place(task.name, task.spawned_at ? &*task.spawned_at : nullptr,
+                             [this](std::string_view text) { out_ += text; });
         if (task.spawned_at) {
-            out_ += std::string(" spawned at ") + task.spawned_at->file_name() + ":" +
-                    std::to_string(task.spawned_at->line());
             if (const std::int64_t age = age_of(task, context); age >= 0) {
-                out_ += ", " + seconds(age) + " s ago";
+                out_ += ", ";
+                append_seconds(out_, age);
+                out_ += " s ago";
             }
         }
-        out_ += ": " + wait_text(task, tasks_, context);
+        out_ += ": ";
+        append_wait(out_, task, known_, context);
+        append_times(out_, task, known_, context);
         if (task.deadline_ns != task_owner::no_deadline) {
-            out_ += ", limit in " + seconds(task.deadline_ns - context.now_ns) + " s";
+            out_ += ", limit in ";
+            append_seconds(out_, task.deadline_ns - context.now_ns);
+            out_ += " s";
         }
         out_ += '\n';
         std::size_t number = 0;
         for (auto it = task.coroutines.rbegin(); it != task.coroutines.rend(); ++it) {
-            if (const backtrace_entry* const entry = symbols_.find(it->function)) {
-                out_ += indent + "  #" + std::to_string(number++) + " ";
-                append_to(out_, *entry);
+            if (const std::string& name = symbols_.text(it->function); !name.empty()) {
+                out_.append(2 * level + 2, ' ');
+                out_ += '#';
+                append_number(out_, number++);
+                out_ += ' ';
+                out_ += name;
                 out_ += '\n';
             }
         }
@@ -191,14 +301,20 @@ private:
     }
 
     std::string& out_;
-    listed_tasks tasks_;
+    details known_;
     symbols symbols_;
 };
 
 } // namespace
 
 std::string to_text(std::span<const context_snapshot> contexts) {
+    constexpr std::size_t usual_bytes = 192; // per task
     std::string text;
+    std::size_t tasks = 1;
+    for (const context_snapshot& context : contexts) {
+        tasks += context.tasks.size();
+    }
+    text.reserve(usual_bytes * tasks);
     text_writer writer(text, contexts);
     for (const context_snapshot& context : contexts) {
         writer.write(context);

@@ -1,59 +1,89 @@
 #pragma once
 
-#include "descriptor_target.hpp"
 #include "task_snapshot.hpp"
+#include "utf8.hpp"
 
 #include <coil/core/backtrace.hpp>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
-// What the text and the JSON of a snapshot have in common.
+// Functions used for both formats of a snapshot, text and JSON.
 
 namespace coil::detail {
 
-inline std::string hex(const void* address) {
-    std::array<char, 2 + 2 * sizeof address> text{'0', 'x'};
-    const auto number = reinterpret_cast<std::uintptr_t>(address);
-    return {text.data(), std::to_chars(text.data() + 2, text.data() + text.size(), number, 16).ptr};
+template <class Number>
+void append_number(std::string& out, Number number, int base = 10) {
+    std::array<char, 24> text; // NOLINT(*-member-init)
+    out.append(text.data(),
+               std::to_chars(text.data(), text.data() + text.size(), number, base).ptr);
+}
+
+/// "1 child", "2 children".
+inline void append_count(std::string& out, std::size_t number, std::string_view one,
+                         std::string_view many) {
+    append_number(out, number);
+    out += number == 1 ? one : many;
+}
+
+inline void append_hex(std::string& out, const void* address) {
+    out += "0x";
+    append_number(out, reinterpret_cast<std::uintptr_t>(address), 16);
 }
 
 /// With three decimal places.
-inline std::string seconds(std::int64_t ns) {
-    std::array<char, 32> text{};
-    char* at = text.data();
+inline void append_seconds(std::string& out, std::int64_t ns) {
     if (ns < 0) {
-        *at++ = '-';
+        out += '-';
     }
     const auto ms = static_cast<std::uint64_t>(ns < 0 ? -ns : ns) / 1'000'000;
-    at = std::to_chars(at, text.data() + text.size(), ms / 1000).ptr;
-    *at++ = '.';
-    for (std::uint64_t digit = 100; digit > 0; digit /= 10) {
-        *at++ = static_cast<char>('0' + ms / digit % 10);
-    }
-    return {text.data(), at};
+    append_number(out, ms / 1000);
+    const char decimals[] = {'.', static_cast<char>('0' + ms / 100 % 10),
+                             static_cast<char>('0' + ms / 10 % 10),
+                             static_cast<char>('0' + ms % 10)};
+    out.append(decimals, sizeof decimals);
+}
+inline void append_seconds(std::string& out, double s) {
+    append_seconds(out, static_cast<std::int64_t>(s * 1e9));
 }
 
-inline std::string seconds(double s) { return seconds(static_cast<std::int64_t>(s * 1e9)); }
+/// ` 'name'`, or nothing.
+inline void append_name(std::string& out, std::string_view name) {
+    if (!name.empty()) {
+        out += " '";
+        out += name;
+        out += '\'';
+    }
+}
 
-/// As a string of JSON.
+/// Appends `text` as a JSON string. Each byte that is not part of valid UTF-8 becomes U+FFFD: names
+/// of files, sockets and functions may contain any bytes.
 inline void append_quoted(std::string& out, std::string_view text) {
     const auto is_plain = [](char c) {
-        return c != '"' && c != '\\' && static_cast<unsigned char>(c) >= 0x20;
+        const auto byte = static_cast<unsigned char>(c);
+        return c != '"' && c != '\\' && byte >= 0x20 && byte < 0x80;
     };
     out += '"';
-    if (std::all_of(text.begin(), text.end(), is_plain)) {
-        out.append(text) += '"';
-        return;
-    }
-    for (const char c : text) {
-        if (c == '"' || c == '\\') {
+    for (;;) {
+        const auto plain = std::find_if_not(text.begin(), text.end(), is_plain);
+        out.append(text.begin(), plain);
+        text.remove_prefix(static_cast<std::size_t>(plain - text.begin()));
+        if (text.empty()) {
+            break;
+        }
+        const char c = text[0];
+        const std::size_t size = utf8_sequence(text);
+        if (size == 0) {
+            out += "\xef\xbf\xbd";
+        } else if (c == '"' || c == '\\') {
             out += '\\';
             out += c;
         } else if (static_cast<unsigned char>(c) < 0x20) {
@@ -61,26 +91,51 @@ inline void append_quoted(std::string& out, std::string_view text) {
             std::snprintf(escaped.data(), escaped.size(), "\\u%04x", static_cast<unsigned>(c));
             out += escaped.data();
         } else {
-            out += c;
+            out.append(text.substr(0, size));
         }
+        text.remove_prefix(std::max<std::size_t>(size, 1));
     }
     out += '"';
 }
 
-/// Symbols, each looked up once.
+/// Symbols, each looked up and written once.
 class symbols {
 public:
-    /// Null for what is no coroutine.
+    using writes = void(std::string& to, const backtrace_entry& entry);
+
+    explicit symbols(writes* write = &append_to) noexcept : write_(write) {}
+
+    /// Returns null for a function that is not one of the user's coroutines.
     const backtrace_entry* find(const void* function) {
-        auto [it, is_new] = known_.try_emplace(function);
-        if (is_new) {
-            it->second = find_symbol(function);
-        }
-        return is_internal(it->second) ? nullptr : &it->second;
+        const known& it = look_up(function);
+        return it.is_internal ? nullptr : &it.entry;
     }
+    /// The text that `write` produces; empty for a function that is not one of the user's
+    /// coroutines.
+    const std::string& text(const void* function) { return look_up(function).text; }
 
 private:
-    std::unordered_map<const void*, backtrace_entry> known_;
+    struct known {
+        backtrace_entry entry;
+        bool is_internal = false;
+        std::string text{};
+    };
+
+    const known& look_up(const void* function) {
+        const auto [it, is_new] = known_.try_emplace(function);
+        if (is_new) {
+            known& one = it->second;
+            one.entry = find_symbol(function);
+            one.is_internal = is_internal(one.entry);
+            if (!one.is_internal) {
+                write_(one.text, one.entry);
+            }
+        }
+        return it->second;
+    }
+
+    writes* write_;
+    std::unordered_map<const void*, known> known_;
 };
 
 /// In nanoseconds; negative: unknown.
@@ -88,13 +143,21 @@ inline std::int64_t age_of(const task_record& task, const context_snapshot& cont
     return task.spawned_ns == 0 || context.is_simulated ? -1 : context.now_ns - task.spawned_ns;
 }
 
-/// What the descriptor of an operation refers to. Descriptors of a simulated world are no real
-/// ones.
-inline descriptor_target target_of(const wait_record& wait, const context_snapshot& context) {
-    if (wait.fd < 0 || wait.is_direct || context.is_simulated) {
-        return {};
-    }
-    return find_target(wait.fd);
-}
+/// How long the waits of tasks have lasted: known from their timers, or else from the trace that is
+/// being recorded.
+class wait_times {
+public:
+    explicit wait_times(std::span<const context_snapshot> contexts);
+
+    /// In nanoseconds; negative: unknown.
+    [[nodiscard]] std::int64_t of(const task_record& task, const context_snapshot& context) const;
+
+private:
+    struct wait_begin {
+        ::pid_t thread;
+        std::int64_t time_ns;
+    };
+    std::unordered_map<const void*, wait_begin> begins_; // of the frames of traced threads
+};
 
 } // namespace coil::detail

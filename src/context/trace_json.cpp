@@ -40,12 +40,16 @@ const char* wait_name(std::uint64_t kind) noexcept {
     return "wait";
 }
 
-std::string hex(std::uint64_t number) { return detail::hex(reinterpret_cast<const void*>(number)); }
+std::string hex(std::uint64_t number) {
+    std::string text;
+    append_hex(text, reinterpret_cast<const void*>(number));
+    return text;
+}
 
 class trace_writer {
 public:
     trace_writer(std::string& out, const trace_rings& all)
-        : out_(out), names_(all.names), process_(::getpid()) {
+        : out_(out), names_(all.names), trace_(all.trace), process_(::getpid()) {
         out_ += "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
         begin("process_name", "M", 0);
         out_ += ",\"args\":{\"name\":";
@@ -56,7 +60,7 @@ public:
         }
         out_ +=
             "\n],\"otherData\":{\"threads without events\":" + std::to_string(all.lost_threads) +
-            "}}\n";
+            ",\"events without their names\":" + std::to_string(all.lost_names) + "}}\n";
     }
     trace_writer(const trace_writer&) = delete;
     trace_writer& operator=(const trace_writer&) = delete;
@@ -74,7 +78,7 @@ private:
         append_quoted(out_, ring.name());
         out_ += "}}";
         const std::vector<trace_event> events = ring.copy();
-        // A resumption is recorded at its end, and has the time of its beginning.
+        // A resumption is recorded when it ends, with the time at which it began.
         std::vector<const trace_event*> in_order;
         in_order.reserve(events.size());
         for (const trace_event& event : events) {
@@ -193,9 +197,12 @@ private:
     }
 
     void write_span(const trace_event& span, const trace_event& trace) {
-        trace_context context{.trace_high = trace.a, .trace_low = trace.b, .span = span.a};
+        trace_context context{.trace_high = trace.a,
+                              .trace_low = trace.b,
+                              .span = span.a,
+                              .sampled = (trace.detail & 1U) != 0};
         const std::string id = context.to_string();
-        const std::string& name = name_of(trace.detail);
+        const std::string& name = name_of(trace.detail >> 1U);
         begin_async(name, "span", id, span.time_ns);
         if (span.b != 0) {
             context.span = span.b;
@@ -206,7 +213,7 @@ private:
         out_ += "}";
     }
 
-    /// Without the closing brace.
+    /// Writes the beginning of an event, without the closing brace.
     void begin(std::string_view name, std::string_view phase, std::int64_t time_ns) {
         out_ += is_first_ ? "{\"name\":" : ",\n{\"name\":";
         is_first_ = false;
@@ -215,7 +222,7 @@ private:
         out_ += microseconds(static_cast<std::uint64_t>(time_ns));
         out_ += ",\"pid\":" + std::to_string(process_) + ",\"tid\":" + std::to_string(thread_);
     }
-    /// Without the closing braces of the arguments and of itself.
+    /// Writes the beginning of an event, without the closing braces of its arguments and of itself.
     void begin_async(std::string_view name, std::string_view category, const std::string& id,
                      std::int64_t time_ns) {
         begin(name, "b", time_ns);
@@ -238,7 +245,9 @@ private:
         return text.data();
     }
     [[nodiscard]] const std::string& name_of(std::uint64_t number) const {
-        return names_[number < names_.size() ? number : 0];
+        const std::uint64_t index = number & UINT32_MAX;
+        const bool is_of_this_trace = number >> 32U == (trace_ & 0xffffU);
+        return names_[is_of_this_trace && index < names_.size() ? index : 0];
     }
     [[nodiscard]] std::string function_name(std::uint64_t function) {
         const backtrace_entry* const entry = symbols_.find(reinterpret_cast<const void*>(function));
@@ -249,6 +258,7 @@ private:
 
     std::string& out_;
     const std::vector<std::string>& names_;
+    const std::uint64_t trace_;
     const ::pid_t process_;
     ::pid_t thread_ = 0;
     bool is_first_ = true;

@@ -16,7 +16,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -27,13 +29,14 @@
 
 namespace coil::detail {
 
-// Where the kernel may write it for the probes: see usdt.hpp.
+// In a section in which the kernel may count attached tools: see usdt.hpp.
 [[gnu::section(".probes")]] observers all_observers{};
 
 namespace {
 
 constexpr std::size_t most_threads = 256;
-constexpr std::size_t most_names = 4096;
+/// The limit for all names of a trace together, including the memory of their tables.
+constexpr std::size_t most_name_bytes = std::size_t{16} << 20U;
 constexpr std::uint64_t without_name = 0;
 
 struct recorder {
@@ -44,6 +47,8 @@ struct recorder {
     std::vector<std::string> names{""};
     std::size_t events = trace::default_events;
     std::uint64_t lost_threads = 0;
+    std::size_t name_bytes = 0;
+    std::uint64_t lost_names = 0;
     std::string file; // written at exit
     ::pid_t process = 0;
 
@@ -56,7 +61,7 @@ struct recorder {
 /// Shared with the recorder, which keeps the events of threads that have ended.
 struct ring_of_thread {
     std::shared_ptr<trace_ring> ring;
-    std::uint64_t trace = 0; // for which there is the ring, or none if it is null
+    std::uint64_t trace = 0; // the ring's; if `ring` is null, this trace has none left
 };
 
 trace_ring* make_ring(ring_of_thread& here) noexcept {
@@ -92,6 +97,11 @@ void record(const trace_event& event) noexcept {
     }
 }
 
+/// The number of a name, which includes that of the trace, because each trace has its own names.
+std::uint64_t of_trace(std::uint64_t trace, std::uint64_t index) noexcept {
+    return (trace & 0xffffU) << 32U | index;
+}
+
 std::uint64_t number_of(std::string_view name) noexcept {
     if (name.empty()) {
         return without_name;
@@ -100,12 +110,16 @@ std::uint64_t number_of(std::string_view name) noexcept {
         recorder& all = recorder::instance();
         const std::scoped_lock lock(all.mutex);
         if (const auto known = all.numbers.find(name); known != all.numbers.end()) {
-            return known->second;
+            return of_trace(all.trace, known->second);
         }
-        if (all.names.size() < most_names) {
+        const std::size_t bytes = 2 * (name.size() + sizeof(std::string)) + 64;
+        if (all.name_bytes + bytes <= most_name_bytes) {
             all.names.emplace_back(name);
-            return all.numbers.emplace(name, all.names.size() - 1).first->second;
+            all.name_bytes += bytes;
+            return of_trace(all.trace,
+                            all.numbers.emplace(name, all.names.size() - 1).first->second);
         }
+        ++all.lost_names;
     } catch (const std::bad_alloc&) { // NOLINT(*-empty-catch): the event has no name
     }
     return without_name;
@@ -155,7 +169,7 @@ std::vector<trace_event> trace_ring::copy() const {
     std::atomic_thread_fence(std::memory_order_acquire);
     const std::uint64_t begun = begun_.load(std::memory_order_relaxed);
     const std::uint64_t intact = begun > capacity() ? begun - capacity() : 0;
-    if (intact > first) { // overwritten meanwhile
+    if (intact > first) { // these were overwritten meanwhile
         events.erase(events.begin(), events.begin() + static_cast<std::ptrdiff_t>(
                                                           std::min(intact - first, end - first)));
     }
@@ -165,7 +179,13 @@ std::vector<trace_event> trace_ring::copy() const {
 trace_rings all_trace_rings() {
     recorder& all = recorder::instance();
     const std::scoped_lock lock(all.mutex);
-    return {all.rings, all.names, all.lost_threads};
+    return {all.rings, all.names, all.trace, all.lost_threads, all.lost_names};
+}
+
+std::vector<std::shared_ptr<const trace_ring>> trace_rings_alone() {
+    recorder& all = recorder::instance();
+    const std::scoped_lock lock(all.mutex);
+    return all.rings;
 }
 
 std::int64_t record_resumption(std::int64_t begin_ns, const void* frame,
@@ -205,7 +225,8 @@ void record_span(const recorded_span& span) noexcept {
     record({span.begin_ns, trace_kind::span,
             static_cast<std::uint64_t>(std::max<std::int64_t>(trace_now_ns() - span.begin_ns, 0)),
             span.id, span.parent});
-    record({span.begin_ns, trace_kind::span_trace, number_of(span.name), span.trace_high,
+    record({span.begin_ns, trace_kind::span_trace,
+            number_of(span.name) << 1U | (span.sampled ? 1U : 0U), span.trace_high,
             span.trace_low});
 }
 
@@ -240,6 +261,10 @@ void start(std::size_t events_per_thread) {
     all.events = events_per_thread;
     all.rings.clear();
     all.lost_threads = 0;
+    all.numbers.clear();
+    all.names.resize(1);
+    all.name_bytes = 0;
+    all.lost_names = 0;
     ++all.trace;
     __atomic_store_n(&detail::all_observers.trace, 1, __ATOMIC_RELAXED);
 }

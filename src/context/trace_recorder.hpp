@@ -10,7 +10,7 @@
 
 namespace coil::detail {
 
-// What is recorded while a trace is taken, by the thread on which it happens.
+// The events of a trace. Each is recorded by the thread on which it happens.
 
 [[nodiscard]] inline std::int64_t trace_now_ns() noexcept {
     ::timespec now{};
@@ -34,10 +34,11 @@ struct recorded_span {
     std::uint64_t trace_low;
     std::uint64_t id;
     std::uint64_t parent;
+    bool sampled;
 };
 void record_span(const recorded_span& span) noexcept;
 
-/// For an io_context: starts the trace that COIL_TRACE or trace_file asks for, once.
+/// Called when an io_context is created: starts the trace that COIL_TRACE or `file` requests, once.
 void begin_requested_trace(const std::string& file);
 
 } // namespace coil::detail

@@ -11,15 +11,17 @@
 
 namespace coil::detail {
 
+/// The kinds of events. The comments name the contents of a trace_event: time_ns; detail; a, b.
 enum class trace_kind : std::uint8_t {
     none,
-    resumption, // begin; the duration; frame, function
-    spawn,      // now; the number of the name; frame, function
-    wait,       // now; wait_kind; frame
-    submission, // now; opcode and descriptor; user_data, frame
-    completion, // now; the CQE's flags; user_data, result
-    span,       // begin; the duration; span, parent
-    span_trace, // behind a span: the number of the name; the trace
+    resumption, // begin; duration; frame, function
+    spawn,      // time of the event; number of the name; frame, function
+    wait,       // time of the event; wait_kind; frame
+    submission, // time of the event; opcode and descriptor; user_data, frame
+    completion, // time of the event; the CQE's flags; user_data, result
+    span,       // begin; duration; span, parent
+    // follows each span: number of the name, times two, and whether it is sampled; trace in a, b
+    span_trace,
 };
 
 struct trace_event {
@@ -30,8 +32,8 @@ struct trace_event {
     std::uint64_t b = 0;
 };
 
-/// The events of one thread: the newest ones, as many as fit. The thread writes, others may read a
-/// copy at any time.
+/// The newest events of one thread, as many as fit. Only this thread writes them; any thread may
+/// take a copy at any time.
 class trace_ring {
 public:
     explicit trace_ring(std::size_t events);
@@ -40,7 +42,8 @@ public:
     void push(const trace_event& event) noexcept {
         const std::uint64_t at = end_.load(std::memory_order_relaxed);
         std::atomic<std::uint64_t>* const words = &words_[(at & mask_) * words_per_event];
-        // Before the words: a reader that sees one of them knows that the old event is gone.
+        // Stored before the words: a reader that sees one of the new words also sees that the old
+        // event is being overwritten.
         begun_.store(at + 1, std::memory_order_relaxed);
         std::atomic_thread_fence(std::memory_order_release);
         words[0].store(static_cast<std::uint64_t>(event.time_ns), std::memory_order_relaxed);
@@ -73,8 +76,12 @@ private:
 struct trace_rings {
     std::vector<std::shared_ptr<const trace_ring>> rings;
     std::vector<std::string> names;
-    std::uint64_t lost_threads = 0; // without a ring, as there are too many
+    std::uint64_t trace = 0;        // its number; the numbers of names begin with its low 16 bits
+    std::uint64_t lost_threads = 0; // threads that got no ring, because there are too many
+    std::uint64_t lost_names = 0;   // events that have no name, because there are too many
 };
 [[nodiscard]] trace_rings all_trace_rings();
+/// Without the names: copying them would block threads that record a name.
+[[nodiscard]] std::vector<std::shared_ptr<const trace_ring>> trace_rings_alone();
 
 } // namespace coil::detail

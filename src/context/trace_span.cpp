@@ -18,7 +18,7 @@ constinit std::shared_mutex exporter_mutex;
 constinit span_exporter* exporter = nullptr;
 constinit std::atomic<bool> has_exporter = false;
 
-/// Never 0, which is invalid as an id.
+/// A random number other than 0, which is not a valid id.
 std::uint64_t random_id() {
     thread_local std::mt19937_64 random = [] {
         std::random_device source;
@@ -28,7 +28,7 @@ std::uint64_t random_id() {
     return random() | 1U;
 }
 
-/// Lower case only.
+/// Accepts lower case only, as the format requires.
 bool parse_hex(std::string_view text, std::uint64_t& to) noexcept {
     to = 0;
     for (const char c : text) {
@@ -116,7 +116,8 @@ void trace_span::end() noexcept {
         const auto begin =
             std::chrono::duration_cast<std::chrono::nanoseconds>(span_.begin.time_since_epoch());
         detail::record_span({span_.name, begin.count(), span_.context.trace_high,
-                             span_.context.trace_low, span_.context.span, span_.parent});
+                             span_.context.trace_low, span_.context.span, span_.parent,
+                             span_.context.sampled});
     }
     if (has_exporter.load(std::memory_order_relaxed)) {
         span_.end = std::chrono::steady_clock::now();

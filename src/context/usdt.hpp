@@ -19,8 +19,8 @@ inline std::uint64_t usdt_argument(const void* pointer) noexcept {
 
 // Probes for bpftrace, perf and SystemTap (user statically defined tracing) without <sys/sdt.h>: a
 // probe is a nop, and a note in the section .note.stapsdt says where it is, where its arguments
-// are, and which 16-bit number the kernel increments while a tool has attached. The arguments are
-// eight bytes in registers. Nothing on other architectures.
+// are, and which 16-bit number the kernel increments while a tool is attached. Each argument is
+// eight bytes in a register. On other architectures there are no probes.
 
 #if defined(__x86_64__) || defined(__aarch64__)
 

@@ -43,8 +43,8 @@ void wake_descriptor::await_signals() noexcept {
     }
     // A thread that ended a sleep may not have called signal() yet, and the loop may be destroyed
     // soon. So wait for its write(2), after which it accesses nothing here. The additional signal
-    // of this thread, which it reads by a system call, shows ThreadSanitizer that these writes
-    // happen before.
+    // of this thread, which it reads by a system call, shows ThreadSanitizer that all of these
+    // writes happen before the destruction.
     account_.expect();
     signal();
     for (backoff wait; !account_.settled();) {

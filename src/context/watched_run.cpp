@@ -1,4 +1,4 @@
-// What tells the watchdog what to watch.
+// Registers a context with the watchdog while it runs.
 
 #include "watched_run.hpp"
 
@@ -20,9 +20,9 @@ namespace coil::detail {
 
 namespace {
 
-/// Whether contexts are watched whose options do not say it. Under a sanitizer everything is slower
-/// by factors, and ThreadSanitizer admits no new threads in the child of a process that has
-/// several.
+/// Whether a context is watched if its options leave that open. Not under a sanitizer: programs are
+/// several times slower there, and ThreadSanitizer forbids new threads in the child of a process
+/// with several threads.
 bool is_default() noexcept {
     if (const char* const word = std::getenv("COIL_WATCHDOG")) {
         return std::strcmp(word, "on") == 0;
@@ -33,8 +33,8 @@ bool is_default() noexcept {
 } // namespace
 
 watched_run::watched_run(const io_context_options& options, const ready_queue& ready,
-                         live_metrics& metrics) noexcept
-    : options_(options), ready_(ready), metrics_(metrics) {
+                         live_metrics& metrics, const turn_meter& meter) noexcept
+    : options_(options), ready_(ready), metrics_(metrics), meter_(meter) {
     using use = watchdog_options::use;
     const use wanted = options.watchdog.enabled;
     is_watched_ = wanted == use::on || (wanted == use::automatic && is_default());

@@ -1,28 +1,34 @@
 #pragma once
 
+#include "stall_places.hpp"
+
 #include <coil/context/live_metrics.hpp>
 #include <coil/context/options.hpp>
+#include <coil/context/turn_meter.hpp>
 #include <coil/context/watchdog.hpp>
 #include <coil/core/ready_queue.hpp>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include <sys/types.h>
 
 namespace coil::detail {
 
-/// A context's run() as the watchdog sees it. While it exists, the watchdog's thread reads what the
-/// loop writes anyway: the number of turns, and whether coroutines were ready at the beginning of
-/// the current one; while the loop waits, that is zero.
+/// A context's run() as the watchdog sees it. During its lifetime, the watchdog's thread reads
+/// variables that the loop writes in any case: the number of turns, the number of coroutines that
+/// were ready at the beginning of the current turn (0 while the loop waits), and the lengths of
+/// long turns.
 class watched_run {
 public:
-    /// On the thread that runs the context. Nothing if the watchdog is off.
-    watched_run(const io_context_options& options, const ready_queue& ready,
-                live_metrics& metrics) noexcept;
+    /// Called on the thread that runs the context. Does nothing if the watchdog is off.
+    watched_run(const io_context_options& options, const ready_queue& ready, live_metrics& metrics,
+                const turn_meter& meter) noexcept;
     watched_run(const watched_run&) = delete;
     watched_run& operator=(const watched_run&) = delete;
-    /// Waits for the end of a report.
+    /// Waits until no report about the run is being made, and the end of a reported turn was
+    /// reported.
     ~watched_run();
 
 private:
@@ -31,6 +37,7 @@ private:
     const io_context_options& options_;
     const ready_queue& ready_;
     live_metrics& metrics_;
+    const turn_meter& meter_;
     ::pid_t thread_ = 0;
     bool is_watched_ = false;
     bool unblocked_ = false; // the signal was blocked on this thread before
@@ -40,10 +47,18 @@ private:
     std::uint64_t number_ = 0;
     bool in_use_ = false;
     std::uint64_t turns_ = 0;
-    std::int64_t since_ns_ = 0;   // when this turn was first seen; 0: none is under way
-    std::uint32_t popped_ = 0;    // when it was reported
-    std::int64_t starved_ns_ = 0; // at that time
+    std::int64_t seen_ns_ = 0;  // the previous tick
+    std::int64_t since_ns_ = 0; // when the current turn was first seen; 0: no turn is in progress
+    // The values at that time.
+    std::int64_t earliest_ns_ = 0; // the last time at which this turn was not in progress
+    std::int64_t starved_ns_ = 0;
+    std::uint64_t slow_turns_ = 0; // the number of this turn for turn_meter::slow_turn_ns()
     bool is_reported_ = false;
+    bool has_left_ = false; // run() has ended and waits for the watchdog
+    // The turn that was reported last.
+    std::uint32_t popped_ = 0;
+    stall_report report_{};
+    reported_stall reported_{};
     std::int64_t last_long_turn_ns_ = 0;
     std::uint64_t late_resumptions_ = 0;
     std::uint64_t late_timers_ = 0;

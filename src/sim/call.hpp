@@ -26,7 +26,7 @@ T* pointer(std::uint64_t address) noexcept {
 }
 inline const char* text(std::uint64_t address) noexcept { return pointer<const char>(address); }
 
-/// Whether it transfers bytes to the caller's memory.
+/// Whether the operation transfers bytes to the caller's memory.
 constexpr bool receives(uring::opcode op) noexcept {
     using uring::opcode;
     return op == opcode::read || op == opcode::readv || op == opcode::read_fixed ||
@@ -49,7 +49,8 @@ struct op {
     std::span<::iovec> data{}; // the memory to transfer from or to
     ::msghdr* header = nullptr;
     std::uint32_t* done = nullptr;           // bytes transferred before (MSG_WAITALL)
-    bool* begun = nullptr;                   // connect: an earlier attempt began the hand-shake
+    bool* begun = nullptr;                   // connect: an earlier attempt began the handshake
+    bool* truncated = nullptr;               // a receive: whether a datagram did not fit
     class buffer_chooser* chooser = nullptr; // selects a provided buffer, which then becomes `data`
 
     [[nodiscard]] uring::opcode code() const noexcept {

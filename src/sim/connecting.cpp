@@ -12,7 +12,7 @@ namespace coil::sim::detail {
 
 namespace {
 
-constexpr std::int64_t first_retry_ns = 1'000'000'000; // of a SYN: tcp(7), tcp_syn_retries
+constexpr std::int64_t first_retry_ns = 1'000'000'000; // for a SYN: tcp(7), tcp_syn_retries
 constexpr std::int64_t no_neighbour_ns = 3'000'000'000;
 
 } // namespace
@@ -102,7 +102,7 @@ void connection::refuse(int error) {
     }
 }
 
-// ---- the sockets' part of the hand-shake
+// ---- the sockets' part of the handshake
 
 int stream_socket::listen(int backlog) {
     if (state_ == state::listening) {
@@ -190,13 +190,13 @@ int stream_socket::connect(op& call, const endpoint& to) {
     switch (state_) {
     case state::fresh:
         if (mine || error_ != 0) {
-            return take_error(); // the hand-shake was refused
+            return take_error(); // the handshake was refused
         }
         break;
     case state::connecting:
         return mine ? would_wait : -EALREADY;
     case state::connected:
-        // The first call after the hand-shake gets its result, even if it is not the call that
+        // The first call after the handshake gets its result, even if it is not the call that
         // began it.
         return std::exchange(untold_, false) || mine ? 0 : -EISCONN;
     case state::dead:
@@ -232,7 +232,7 @@ int stream_socket::connect_local(const endpoint& to) {
     return 0;
 }
 
-/// Begins the hand-shake.
+/// Begins the handshake.
 int stream_socket::connect_over_network(op& call, const endpoint& to) {
     if (const int error = bind_somewhere(); error != 0) {
         return error;

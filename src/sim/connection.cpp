@@ -16,7 +16,7 @@ namespace coil::sim::detail {
 
 namespace {
 
-constexpr std::int64_t again_ns = 200'000'000; // lost data is retransmitted
+constexpr std::int64_t again_ns = 200'000'000; // after this time, lost data is retransmitted
 
 } // namespace
 
@@ -24,10 +24,21 @@ connection::connection(stream_socket& from, machine& to)
     : sides_{&from, nullptr}, machines_{&from.own_machine, &to},
       incarnations_{from.own_machine.incarnation, to.incarnation},
       instant_(from.family() == AF_UNIX), net_(from.own_machine.net) {
+    for (direction& each : directions_) {
+        each.last_sent = each.last_received = from.own_machine.world.now();
+    }
     net_.add(*this);
 }
 
 connection::~connection() { net_.remove(*this); }
+
+std::int64_t connection::since_sent_ns(unsigned side) const noexcept {
+    return machines_[side]->world.now() - directions_[side].last_sent;
+}
+
+std::int64_t connection::since_received_ns(unsigned side) const noexcept {
+    return machines_[side]->world.now() - directions_[1 - side].last_received;
+}
 
 std::size_t connection::room(unsigned side) const noexcept {
     const direction& w = directions_[side];
@@ -42,6 +53,7 @@ void connection::send(unsigned side, std::span<const ::iovec> parts, std::size_t
         directions_[side].data.push(from, n);
     });
     directions_[side].sent += count;
+    directions_[side].last_sent = machines_[side]->world.now();
     push(side, count, false);
 }
 
@@ -123,7 +135,10 @@ void connection::arrive(unsigned side) {
         w.end_arrived = w.end_arrived || s.end;
         ++w.progress;
         came = true;
-        bytes = bytes || s.bytes > 0;
+        if (s.bytes > 0) {
+            bytes = true;
+            w.last_received = to.world.now();
+        }
         to.world.trace.event(s.end ? "end arrives from" : "bytes arrive from", to.index,
                              machines_[side]->index, static_cast<std::int64_t>(s.bytes));
     }
@@ -278,7 +293,7 @@ void connection::drop(unsigned side, std::size_t count) {
         1 - side);
 }
 
-/// Tells `side` that there is space again.
+/// Notifies `side` that there is space again.
 void connection::tell(unsigned side) {
     direction& w = directions_[side];
     w.telling = false;

@@ -17,8 +17,8 @@ using file_list = std::vector<ref<file>>;
 /// Collects the files that a sendmsg on an AF_UNIX socket carries. Returns 0 or -errno.
 int take_files(const machine& from, const ::msghdr& message, file_list& files);
 
-/// Opens the files and describes them in the control data of a recvmsg, as many as there is room
-/// for; the others are dropped, with MSG_CTRUNC.
+/// Installs descriptors for as many of the files as fit into the control data of a recvmsg, and
+/// stores them there. Drops the other files and sets MSG_CTRUNC.
 void put_files(machine& to, const file_list& files, ::msghdr& message);
 
 } // namespace coil::sim::detail

@@ -27,6 +27,14 @@ public:
         if (!to_.up) {
             return;
         }
+        if (target_.is_multicast()) {
+            for (datagram_socket* const s : to_.groups.members(target_, datagram_.from)) {
+                if (s->listens_to(target_, datagram_.from)) {
+                    deliver(*s);
+                }
+            }
+            return;
+        }
         auto* const socket = dynamic_cast<datagram_socket*>(to_.find_name(SOCK_DGRAM, target_));
         if (socket == nullptr) {
             to_.world.trace.event("a datagram has no receiver", to_.index);
@@ -36,12 +44,16 @@ public:
         if (socket->has_peer_ && socket->peer_ != datagram_.from) {
             return;
         }
-        to_.world.trace.event("a datagram arrives", to_.index,
-                              static_cast<std::int64_t>(datagram_.bytes.size()));
-        socket->take(datagram_);
+        deliver(*socket);
     }
 
 private:
+    void deliver(datagram_socket& socket) {
+        to_.world.trace.event("a datagram arrives", to_.index,
+                              static_cast<std::int64_t>(datagram_.bytes.size()));
+        socket.take(datagram_);
+    }
+
     /// Reports the error to the sender if it is connected: udp(7).
     void unreachable() {
         machine* const back = to_.net.find(to_, datagram_.from);
@@ -62,15 +74,17 @@ private:
 };
 
 datagram_socket::~datagram_socket() {
-    if (partner_ != nullptr) {
-        partner_->partner_ = nullptr;
-    }
+    handle_->who = nullptr;
     own_machine.forget_names(*this);
+    own_machine.groups.forget(*this);
+    if (own_machine.up) {
+        wake_senders();
+    }
 }
 
 void datagram_socket::join(datagram_socket& a, datagram_socket& b) {
-    a.partner_ = &b;
-    b.partner_ = &a;
+    a.local_peer_ = b.handle_;
+    b.local_peer_ = a.handle_;
     a.has_peer_ = b.has_peer_ = true;
     a.peer_.family = b.peer_.family = AF_UNIX;
 }
@@ -80,12 +94,22 @@ std::uint32_t datagram_socket::events() {
     if (!received_.empty() || ended_) {
         all |= POLLIN | POLLRDNORM;
     }
+    if (ended_) {
+        all |= POLLRDHUP | (sending_ended_ ? POLLHUP : 0);
+    }
+    if (local_peer_ && local_peer_->who != nullptr && local_peer_->who->is_full_for(*this, 1)) {
+        all &= ~static_cast<std::uint32_t>(POLLOUT | POLLWRNORM);
+        local_peer_->who->block(*this); // a poll may wait for room
+    }
     return all | (error_ != 0 ? POLLERR : 0U);
 }
 
 int datagram_socket::bind(const endpoint& to) { return bound_ ? -EINVAL : take_name(to); }
 
 int datagram_socket::connect(op&, const endpoint& to) {
+    if (family() == AF_UNIX) {
+        return connect_local(to);
+    }
     if (to.family == AF_UNSPEC) {
         has_peer_ = false;
         return 0;
@@ -93,57 +117,46 @@ int datagram_socket::connect(op&, const endpoint& to) {
     if (to.family != family()) {
         return -EAFNOSUPPORT;
     }
-    if (family() != AF_UNIX) {
-        if (const int error = bind_somewhere(); error != 0) {
-            return error;
-        }
-        if (local_.is_any()) {
-            local_ = own_machine.address_towards(to, local_.port);
-        }
+    if (const int error = bind_somewhere(); error != 0) {
+        return error;
+    }
+    if (local_.is_any()) {
+        local_ = own_machine.address_towards(to, local_.port);
     }
     peer_ = to;
     has_peer_ = true;
     return 0;
 }
 
-/// The destination: the one that the call names, otherwise the peer.
-int datagram_socket::find_target(const op& call, endpoint& target) const {
-    target = peer_;
-    bool named = has_peer_;
-    const void* address = nullptr;
-    ::socklen_t length = 0;
-    if (call.header != nullptr) {
-        address = call.header->msg_name;
-        length = call.header->msg_namelen;
-    } else if (call.code() == uring::opcode::send || call.code() == uring::opcode::send_zc) {
-        address = reinterpret_cast<const void*>(call.entry.addr2);
-        length = call.entry.addr_len;
-    }
-    if (address != nullptr && length != 0) {
-        if (const int error = endpoint::read(target, address, length); error != 0) {
-            return error;
-        }
-        if (target.family != family()) {
-            return -EAFNOSUPPORT;
-        }
-        named = true;
-    }
-    if (!named) {
-        return family() == AF_UNIX ? -ENOTCONN : -EDESTADDRREQ;
-    }
-    return 0;
+datagram_socket::datagram datagram_socket::datagram_of(const op& call) const {
+    datagram d{local_, {}};
+    d.bytes.reserve(call.size());
+    for_each_part(call.data, 0, SIZE_MAX, [&](const std::byte* from, std::size_t n) {
+        d.bytes.insert(d.bytes.end(), from, from + n);
+    });
+    return d;
 }
 
 int datagram_socket::send(op& call, int) {
+    if (family() == AF_UNIX) {
+        return send_local(call);
+    }
     if (sending_ended_) {
         return -EPIPE;
     }
     if (error_ != 0) {
         return take_error();
     }
-    endpoint target;
-    if (const int error = find_target(call, target); error != 0) {
-        return error;
+    endpoint target = peer_;
+    const int named = named_target(call, target);
+    if (named < 0) {
+        return named;
+    }
+    if (named == 0 && !has_peer_) {
+        return -EDESTADDRREQ;
+    }
+    if (target.family != family()) {
+        return -EAFNOSUPPORT;
     }
     if (call.size() > largest) {
         return -EMSGSIZE;
@@ -151,68 +164,47 @@ int datagram_socket::send(op& call, int) {
     if (own_machine.world.fault(own_machine.world.options.faults.no_buffers, "ENOBUFS")) {
         return -ENOBUFS;
     }
-    if (family() != AF_UNIX) {
-        if (const int error = bind_somewhere(); error != 0) {
-            return error;
-        }
+    if (const int error = bind_somewhere(); error != 0) {
+        return error;
     }
-    datagram d{local_, {}};
-    if (call.header != nullptr && family() == AF_UNIX) {
-        if (const int error = take_files(own_machine, *call.header, d.files); error != 0) {
-            return error;
-        }
-    }
-    d.bytes.reserve(call.size());
-    for_each_part(call.data, 0, SIZE_MAX, [&](const std::byte* from, std::size_t n) {
-        d.bytes.insert(d.bytes.end(), from, from + n);
-    });
-    return family() == AF_UNIX ? send_local(target, std::move(d))
-                               : send_over_network(target, std::move(d));
-}
-
-int datagram_socket::send_local(const endpoint& target, datagram d) {
-    const auto count = static_cast<int>(d.bytes.size());
-    datagram_socket* to = partner_;
-    if (to == nullptr) {
-        to = dynamic_cast<datagram_socket*>(own_machine.find_name(SOCK_DGRAM, target));
-    }
-    if (to == nullptr) {
-        return -ECONNREFUSED;
-    }
-    if (to->held_ + d.bytes.size() > own_machine.world.options.socket_buffer && to->held_ > 0) {
-        return -EAGAIN;
-    }
-    to->take(std::move(d));
-    return count;
+    return send_over_network(target, datagram_of(call));
 }
 
 /// A datagram that the network loses counts as sent.
 int datagram_socket::send_over_network(endpoint target, datagram d) {
     const auto count = static_cast<int>(d.bytes.size());
+    if (d.from.is_any() || d.from.is_multicast()) {
+        d.from = own_machine.address_towards(target, local_.port);
+    }
+    if (target.is_multicast()) {
+        send_to_group(target, d);
+        return count;
+    }
     machine* const to = own_machine.net.find(own_machine, target);
     if (to == nullptr) {
         return count; // lost silently
     }
-    if (d.from.is_any()) {
-        d.from = own_machine.address_towards(target, local_.port);
-    }
     if (target.is_any()) {
         target = own_machine.address_towards(target, target.port);
     }
-    const link_options& link = own_machine.net.link(own_machine, *to);
-    if (own_machine.net.is_cut(own_machine, *to) || own_machine.world.random.chance(link.loss)) {
-        own_machine.world.trace.event("a datagram is lost to", own_machine.index, to->index);
-        return count;
+    transmit(*to, target, d);
+    return count;
+}
+
+void datagram_socket::transmit(machine& to, const endpoint& target, const datagram& d) {
+    const link_options& link = own_machine.net.link(own_machine, to);
+    if (own_machine.net.is_cut(own_machine, to) || own_machine.world.random.chance(link.loss)) {
+        own_machine.world.trace.event("a datagram is lost to", own_machine.index, to.index);
+        return;
     }
     const unsigned copies = own_machine.world.random.chance(link.duplicate) ? 2 : 1;
     for (unsigned i = 0; i < copies; ++i) {
-        const auto p = make<packet>(*to, target, d);
-        own_machine.world.at(own_machine.net.arrival(own_machine, *to, d.bytes.size() + 28), *p,
+        const auto p = make<packet>(to, target, d);
+        own_machine.world.at(own_machine.net.arrival(own_machine, to, d.bytes.size() + 28), *p,
                              [](object& about, std::uint64_t, std::uint64_t) {
                                  static_cast<packet&>(about).arrive();
                              });
     }
-    return count;
 }
 
 void datagram_socket::take(datagram d) {
@@ -230,7 +222,7 @@ int datagram_socket::receive(op& call, int flags) {
         return take_error();
     }
     if (received_.empty()) {
-        return ended_ ? 0 : would_wait;
+        return ended_ && (flags & MSG_DONTWAIT) == 0 ? 0 : would_wait;
     }
     if (call.chooser != nullptr) {
         if (const int error = call.chooser->choose(call); error != 0) {
@@ -245,9 +237,14 @@ int datagram_socket::receive(op& call, int flags) {
         offset += n;
     });
     const std::size_t whole = d.bytes.size();
+    if (call.truncated != nullptr) {
+        *call.truncated = count < whole;
+    }
     if (call.header != nullptr) {
         call.header->msg_flags = count < whole ? MSG_TRUNC : 0;
-        if (call.header->msg_name != nullptr) {
+        if (family() == AF_UNIX && d.from.path.empty()) {
+            call.header->msg_namelen = 0;
+        } else if (call.header->msg_name != nullptr) {
             ::socklen_t length = call.header->msg_namelen;
             endpoint from = d.from;
             from.family = family();
@@ -259,6 +256,7 @@ int datagram_socket::receive(op& call, int flags) {
     if ((flags & MSG_PEEK) == 0) {
         held_ -= whole;
         received_.pop_front();
+        wake_senders();
     }
     return static_cast<int>((flags & MSG_TRUNC) != 0 ? whole : count);
 }
@@ -267,7 +265,7 @@ int datagram_socket::shutdown(int how) {
     if (how < SHUT_RD || how > SHUT_RDWR) {
         return -EINVAL;
     }
-    if (!has_peer_) {
+    if (!has_peer_ && family() != AF_UNIX) {
         return -ENOTCONN;
     }
     ended_ = ended_ || how != SHUT_WR;

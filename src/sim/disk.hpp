@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -36,7 +37,7 @@ public:
     [[nodiscard]] bool is_regular() const noexcept { return S_ISREG(mode); }
     [[nodiscard]] bool is_link() const noexcept { return S_ISLNK(mode); }
 
-    // Data of a regular file. They return bytes, or -errno.
+    // The data of a regular file. read() and write() return bytes or -errno, resize() 0 or -errno.
     int read(std::span<const ::iovec> to, std::size_t skip, std::uint64_t at,
              std::size_t most) const;
     int write(std::span<const ::iovec> from, std::size_t skip, std::uint64_t at, std::size_t count);
@@ -52,9 +53,9 @@ public:
     // The entries of a directory.
     std::map<std::string, ref<inode>, std::less<>> entries;
     std::map<std::string, ref<inode>, std::less<>> durable_entries;
-    inode* parent = nullptr; // of a directory
+    inode* parent = nullptr; // only for a directory
 
-    std::string target; // of a symbolic link
+    std::string target; // the content of a symbolic link
 
     /// Extended attributes. The durable version changes with sync().
     std::map<std::string, std::string, std::less<>> attributes;
@@ -64,12 +65,15 @@ public:
     ::mode_t mode;
     ::uid_t owner = 0;
     ::gid_t group = 0;
-    ::dev_t device = 0; // of a character device
+    ::dev_t device = 0; // only for a character device
     unsigned links = 0;
     ::timespec accessed{}; // CLOCK_REALTIME
     ::timespec modified{};
     ::timespec changed{};
     ::timespec born{};
+    /// Called when the content was read: updates the time of access as with the mount option
+    /// relatime.
+    void note_access() noexcept;
     /// Changes the permission bits. The durable version changes with sync().
     void set_permissions(::mode_t to) noexcept;
     void set_owner(::uid_t user, ::gid_t its_group) noexcept;

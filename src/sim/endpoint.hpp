@@ -33,6 +33,11 @@ struct endpoint {
         return ip == one;
     }
 
+    [[nodiscard]] bool is_multicast() const noexcept {
+        return (family == AF_INET && (ip[0] & 0xf0) == 0xe0) ||
+               (family == AF_INET6 && ip[0] == 0xff);
+    }
+
     static endpoint v4(std::uint8_t a, std::uint8_t b, std::uint8_t c, std::uint8_t d,
                        std::uint16_t port = 0) noexcept {
         endpoint e;
@@ -91,7 +96,7 @@ struct endpoint {
                                                : std::string(text, ::strnlen(text, room));
             return 0;
         }
-        return -EAFNOSUPPORT;
+        return family == AF_UNSPEC ? 0 : -EAFNOSUPPORT;
     }
 
     /// Writes as much as fits; `length` becomes the full length.

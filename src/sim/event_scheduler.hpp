@@ -17,7 +17,8 @@ inline constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 /// The world's clock, event queue, random numbers and trace.
 class event_scheduler {
 public:
-    /// The function of an event. `about` is kept alive until it is called.
+    /// The function of an event. The scheduler keeps `about` alive until it has called the
+    /// function.
     using action = void (*)(object& about, std::uint64_t a, std::uint64_t b);
 
     event_scheduler(std::uint64_t seed, const world_options& wanted)
@@ -50,7 +51,7 @@ public:
         free_.clear();
     }
 
-    /// True with a probability of `per_mille` in a thousand, and then recorded in the trace.
+    /// Returns true with a probability of `per_mille`/1000, and records the fault in the trace.
     [[nodiscard]] bool fault(unsigned per_mille, const char* what) {
         if (per_mille == 0 || faultless != 0 || !random.chance(per_mille)) {
             return false;

@@ -40,7 +40,7 @@ private:
     sim_backend behind_;
     uring::params params_{};
     mapping mapping_{};
-    bool refused_ = false; // the last call failed: never twice in a row
+    bool refused_ = false; // the last call was interrupted; the next one is not
 };
 
 } // namespace coil::sim::detail

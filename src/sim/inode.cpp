@@ -126,13 +126,25 @@ int inode::resize(std::uint64_t to) {
     return 0;
 }
 
+void inode::note_access() noexcept {
+    constexpr ::time_t day = 24 * 60 * 60;
+    const auto is_after = [](const ::timespec& a, const ::timespec& b) {
+        return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
+    };
+    const ::timespec now = on.clock();
+    if (!is_after(accessed, modified) || !is_after(accessed, changed) ||
+        now.tv_sec - accessed.tv_sec >= day) {
+        accessed = now;
+    }
+}
+
 void inode::set_permissions(::mode_t to) noexcept {
     constexpr ::mode_t bits = 07777;
     mode = (mode & ~bits) | (to & bits);
     changed = on.clock();
 }
 
-/// Changes the owner and clears the set-uid and set-gid bits, as chown(2).
+/// Changes the owner and clears the set-uid and set-gid bits, like chown(2).
 void inode::set_owner(::uid_t user, ::gid_t its_group) noexcept {
     owner = user == static_cast<::uid_t>(-1) ? owner : user;
     group = its_group == static_cast<::gid_t>(-1) ? group : its_group;

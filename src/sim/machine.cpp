@@ -4,8 +4,11 @@
 
 #include "network.hpp"
 
+#include <coil/base/assert.hpp>
+
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <utility>
 
 namespace coil::sim::detail {
@@ -61,6 +64,19 @@ int machine::open(ref<file> f) {
     }
     descriptors_.push_back(std::move(f));
     return first_descriptor + static_cast<int>(descriptors_.size()) - 1;
+}
+
+void machine::report_if_real([[maybe_unused]] int fd) noexcept {
+#if COIL_ASSERTIONS
+    static std::atomic<bool> said{false};
+    if (fd >= 0 && fd < first_descriptor && !said.exchange(true, std::memory_order_relaxed))
+        [[unlikely]] {
+        std::fprintf(stderr,
+                     "coil: a task of a simulated host uses descriptor %d of the real system: the "
+                     "call gives -EBADF. Create sockets and files in the tasks of their host.\n",
+                     fd);
+    }
+#endif
 }
 
 file* machine::get(int fd) const noexcept {

@@ -5,6 +5,7 @@
 #include "endpoint.hpp"
 #include "event_scheduler.hpp"
 #include "file.hpp"
+#include "multicast.hpp"
 #include "opcode_names.hpp"
 
 #include <coil/uring/perform.hpp>
@@ -48,6 +49,8 @@ public:
     // ---- descriptors
     int open(ref<file> f);
     [[nodiscard]] file* get(int fd) const noexcept;
+    /// Reports once, in debug builds, a descriptor that was created outside the hosts' tasks.
+    static void report_if_real(int fd) noexcept;
     int close(int fd);
     /// AF_UNIX sockets of type SOCK_STREAM or SOCK_DGRAM.
     std::pair<int, int> make_socket_pair(int type);
@@ -70,6 +73,8 @@ public:
     int take_name(endpoint& e, socket_file& s, bool reuse_address, bool reuse_port);
     void forget_names(socket_file& s) noexcept;
     [[nodiscard]] stream_socket* find_listener(const endpoint& to);
+    /// The AF_UNIX socket of that name and type, or null and an error.
+    [[nodiscard]] socket_file* find_local(int type, const endpoint& to, int& error);
     [[nodiscard]] stream_socket* find_local_listener(const endpoint& to, int& error);
     [[nodiscard]] socket_file* find_name(int type, const endpoint& to);
     [[nodiscard]] bool has_other_listener(const stream_socket& s) const;
@@ -83,6 +88,7 @@ public:
     [[nodiscard]] std::uint64_t next_file_number() noexcept { return next_file_number_++; }
 
     disk files;
+    multicast_groups groups;
 
 private:
     struct bound_name {

@@ -93,6 +93,7 @@ int machine::read_link(const uring::sqe& entry) {
     if (!p.target->is_link()) {
         return path[0] == '\0' ? -ENOENT : -EINVAL;
     }
+    p.target->note_access();
     const std::size_t count = std::min<std::size_t>(entry.len, p.target->target.size());
     std::memcpy(pointer<char>(entry.addr2), p.target->target.data(), count);
     return static_cast<int>(count);

@@ -288,8 +288,9 @@ int machine::perform(const uring::sqe& entry) {
         } else {
             const ref<file> keep(get(entry.fd));
             result = attempt(call, keep.get(), get(entry.splice_fd_in));
-            if (call.code() == opcode::uring_cmd && result == -EOPNOTSUPP) {
-                result = -ENOTSOCK; // as the system call returns
+            if (call.code() == opcode::uring_cmd && result == -EOPNOTSUPP && keep != nullptr &&
+                keep->is != file::kind::socket) {
+                result = -ENOTSOCK; // like the system call
             }
             if (result == would_wait) {
                 result = call.code() == opcode::connect ? -EINPROGRESS : -EAGAIN;

@@ -157,7 +157,7 @@ stream_socket* machine::find_listener(const endpoint& to) {
     return chosen;
 }
 
-stream_socket* machine::find_local_listener(const endpoint& to, int& error) {
+socket_file* machine::find_local(int type, const endpoint& to, int& error) {
     error = -ECONNREFUSED;
     ref<inode> wanted;
     if (!to.path.empty() && to.path.front() != '\0') {
@@ -169,12 +169,20 @@ stream_socket* machine::find_local_listener(const endpoint& to, int& error) {
         wanted = p.target;
     }
     for (const bound_name& n : names_) {
-        if (n.type == SOCK_STREAM && n.where.family == AF_UNIX &&
-            (wanted ? n.on_disk == wanted : n.where.path == to.path)) {
-            auto* const s = static_cast<stream_socket*>(n.who);
-            return s->state_ == stream_socket::state::listening ? s : nullptr;
+        if (n.where.family == AF_UNIX && (wanted ? n.on_disk == wanted : n.where.path == to.path)) {
+            error = n.type == type ? 0 : -EPROTOTYPE;
+            return n.type == type ? n.who : nullptr;
         }
     }
+    return nullptr;
+}
+
+stream_socket* machine::find_local_listener(const endpoint& to, int& error) {
+    auto* const s = static_cast<stream_socket*>(find_local(SOCK_STREAM, to, error));
+    if (s == nullptr || s->state_ == stream_socket::state::listening) {
+        return s;
+    }
+    error = -ECONNREFUSED;
     return nullptr;
 }
 

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <vector>
 
 namespace coil::sim::detail {
@@ -23,6 +24,8 @@ public:
     void add(machine& m);
     /// The machine with this address, as seen from `from`, or null.
     [[nodiscard]] machine* find(const machine& from, const endpoint& address) const noexcept;
+
+    [[nodiscard]] std::span<machine* const> machines() const noexcept { return machines_; }
 
     /// The time at which `bytes` sent now by `from` arrive at `to`.
     [[nodiscard]] std::int64_t arrival(const machine& from, const machine& to, std::size_t bytes);
@@ -49,7 +52,7 @@ private:
 
     event_scheduler& world_;
     std::vector<machine*> machines_;
-    std::vector<std::vector<wire>> wires_; // by sender and receiver
+    std::vector<std::vector<wire>> wires_; // indexed by sender and receiver
     std::vector<connection*> connections_;
 };
 

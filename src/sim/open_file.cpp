@@ -69,11 +69,17 @@ int open_file::attempt(op& call) {
     }
     case opcode::fallocate:
         return allocate(call.entry);
-    case opcode::sync_file_range: // gives no guarantee across a crash
+    case opcode::sync_file_range: // guarantees nothing across a crash
     case opcode::fadvise:
         return 0;
     default:
         return -EINVAL;
+    }
+}
+
+void open_file::note_access() noexcept {
+    if ((flags_ & O_NOATIME) == 0) {
+        node->note_access();
     }
 }
 
@@ -106,6 +112,9 @@ int open_file::read(op& call) {
             own_machine.world.random.between(1, static_cast<std::int64_t>(count) - 1));
     }
     const int result = node->read(call.data, 0, at, count);
+    if (count > 0) {
+        note_access();
+    }
     if (moves && result > 0) {
         position_ += static_cast<unsigned>(result);
     }
@@ -237,6 +246,7 @@ int open_file::read_names(std::byte* to, std::size_t room) {
             names_.push_back(name);
         }
     }
+    note_access();
     std::size_t used = 0;
     while (position_ < names_.size()) {
         const std::string& name = names_[position_];

@@ -31,12 +31,13 @@ private:
     int write(op& call);
     int allocate(const uring::sqe& entry);
     int read_names(std::byte* to, std::size_t room);
+    void note_access() noexcept;
     [[nodiscard]] bool reads() const noexcept;
     [[nodiscard]] bool writes() const noexcept;
 
     const int flags_;
     std::uint64_t position_ = 0;
-    std::vector<std::string> names_; // of a directory, as of the first read
+    std::vector<std::string> names_; // the entries of a directory at the first read
 };
 
 } // namespace coil::sim::detail

@@ -110,6 +110,7 @@ private:
             place_.error = -ELOOP;
             return;
         }
+        place_.target->note_access();
         rest_ = place_.target->target + rest_.substr(at_);
         at_ = 0;
         if (rest_.front() == '/') {

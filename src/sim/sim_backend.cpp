@@ -71,6 +71,9 @@ int sim_backend::begin(request& base) noexcept {
     event_scheduler& world = machine_.world;
     ++world.operations;
     ++r.turn_;
+    if (uring::detail::has_file(r.op())) {
+        machine::report_if_real(r.file);
+    }
     r.file_ = ref<file>(machine_.get(r.file));
     r.file_in_ = r.file_in >= 0 ? ref<file>(machine_.get(r.file_in)) : ref<file>();
     r.stopping_ = r.begun_ = false;

@@ -72,7 +72,7 @@ private:
     bool begun_ = false;    // see op::begun
     bool stopping_ = false; // cancelled, and about to be attempted once more
     buffer_watch watch_;
-    // recvmsg multishot: of one part
+    // for one part of a multishot recvmsg
     ::msghdr message_{};
     ::iovec payload_{};
     bool at_end_ = false; // it was the end of the stream, not an empty message
@@ -109,8 +109,8 @@ protected:
 private:
     friend class sim_request;
 
-    /// Events refer to it, as they may occur after the backend has been destroyed; `backend` is
-    /// then null.
+    /// Events refer to this object, because they may occur after the backend has been destroyed;
+    /// `backend` is then null.
     struct anchor final : object {
         sim_backend* backend = nullptr;
     };

@@ -2,6 +2,7 @@
 // in the trace.
 
 #include "../uring/opcode_kinds.hpp"
+#include "datagram.hpp"
 #include "sim_backend.hpp"
 
 #include <algorithm>
@@ -44,7 +45,7 @@ int sim_backend::lay_out_message(sim_request& r, op& call) noexcept {
     const ::iovec whole = call.data[0];
     const std::size_t front =
         sizeof(uring::recvmsg_out) + r.header.msg_namelen + r.header.msg_controllen;
-    if (whole.iov_base == nullptr || whole.iov_len < front) {
+    if (whole.iov_len < front) {
         unselect(r);
         return -EFAULT;
     }
@@ -56,7 +57,7 @@ int sim_backend::lay_out_message(sim_request& r, op& call) noexcept {
     return 0;
 }
 
-/// Describes the message at the start of its buffer; returns the size with what precedes it.
+/// Writes the description of a message at the start of its buffer; returns the total size.
 int sim_backend::finish_part(sim_request& r, int received) noexcept {
     if (r.at_end_) {
         r.message_.msg_flags = 0;
@@ -71,13 +72,13 @@ int sim_backend::finish_part(sim_request& r, int received) noexcept {
     r.header = asked_for;
     const std::size_t front =
         sizeof(uring::recvmsg_out) + asked_for.msg_namelen + asked_for.msg_controllen;
-    // With MSG_TRUNC, the received size, not the full one.
+    // With MSG_TRUNC, the received size is reported, not the full one.
     return static_cast<int>(front +
                             std::min(static_cast<std::size_t>(received), r.payload_.iov_len));
 }
 
-/// One attempt. The result includes the bytes of earlier attempts (MSG_WAITALL) if it is the last
-/// one.
+/// Makes one attempt. The result of the last attempt includes the bytes of earlier ones
+/// (MSG_WAITALL).
 int sim_backend::attempt(sim_request& r) {
     if (r.op() == opcode::futex_wait) {
         op call{.entry = r.entry};
@@ -98,12 +99,16 @@ int sim_backend::attempt(sim_request& r) {
                                                                   : nullptr,
             .done = &r.done,
             .begun = &r.begun_,
+            .truncated = &r.truncated,
             .chooser = r.selects() ? this : nullptr};
+    const bool all = has_message_flags(r.op()) && (r.entry.msg_flags & MSG_WAITALL) != 0 &&
+                     !r.ends_with_message() &&
+                     dynamic_cast<const datagram_socket*>(r.file_.get()) == nullptr;
+    const std::size_t control_room = r.header.msg_controllen;
     int result = 0;
     for (;;) {
         result = machine_.attempt(call, r.file_.get(), r.file_in_.get());
-        const bool all = has_message_flags(r.op()) && (r.entry.msg_flags & MSG_WAITALL) != 0;
-        if (!all || r.op() == opcode::connect) {
+        if (!all) {
             break;
         }
         if (result <= 0) {
@@ -129,6 +134,8 @@ int sim_backend::attempt(sim_request& r) {
     }
     if (r.op() == opcode::recvmsg && result >= 0) {
         finish_message(r, result);
+        r.truncated |= (r.header.msg_flags & MSG_CTRUNC) != 0;
+        r.header.msg_controllen = control_room; // what the caller asked for
     }
     return result;
 }

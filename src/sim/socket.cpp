@@ -11,6 +11,26 @@
 
 namespace coil::sim::detail {
 
+namespace {
+
+bool changes_groups(int level, int name) noexcept {
+    return (level == IPPROTO_IP || level == IPPROTO_IPV6) &&
+           (name == MCAST_JOIN_GROUP || name == MCAST_LEAVE_GROUP ||
+            name == MCAST_JOIN_SOURCE_GROUP || name == MCAST_LEAVE_SOURCE_GROUP);
+}
+
+/// The value of an option that was not set.
+int initial_value(int level, int name) noexcept {
+    const bool is_one =
+        (level == IPPROTO_IP &&
+         (name == IP_MULTICAST_TTL || name == IP_MULTICAST_LOOP || name == IP_MULTICAST_ALL)) ||
+        (level == IPPROTO_IPV6 && (name == IPV6_MULTICAST_HOPS || name == IPV6_MULTICAST_LOOP ||
+                                   name == IPV6_MULTICAST_ALL));
+    return is_one ? 1 : 0;
+}
+
+} // namespace
+
 int socket_file::attempt(op& call) {
     using uring::opcode;
     const uring::sqe& entry = call.entry;
@@ -24,6 +44,9 @@ int socket_file::attempt(op& call) {
             return error;
         }
         if (call.code() == opcode::connect) {
+            if (to.family == AF_UNSPEC && type_ != SOCK_DGRAM) {
+                return -EAFNOSUPPORT; // a stream cannot be disconnected
+            }
             return connect(call, to);
         }
         return to.family == family_ ? bind(to) : -EAFNOSUPPORT;
@@ -76,7 +99,7 @@ int socket_file::option_call(const uring::sqe& entry) {
 
 int socket_file::option(int level, int name) const noexcept {
     const auto found = options_.find({level, name});
-    int value = 0;
+    int value = initial_value(level, name);
     if (found != options_.end()) {
         std::memcpy(&value, found->second.data(), std::min(sizeof value, found->second.size()));
     }
@@ -94,7 +117,23 @@ bool socket_file::resets_at_close() const noexcept {
 }
 
 int socket_file::get_option(int level, int name, void* value, ::socklen_t room) {
-    int number = 0;
+    if (level == IPPROTO_TCP && name == TCP_INFO) {
+        ::tcp_info info{};
+        if (const int error = describe(info); error != 0) {
+            return error;
+        }
+        const auto length = std::min<std::size_t>(room, sizeof info);
+        std::memcpy(value, &info, length);
+        return static_cast<int>(length);
+    }
+    if (level == SOL_SOCKET && name == SO_COOKIE) {
+        if (room < sizeof file::number) {
+            return -EINVAL;
+        }
+        std::memcpy(value, &(file::number), sizeof file::number);
+        return sizeof file::number;
+    }
+    int number = initial_value(level, name);
     const auto found = options_.find({level, name});
     if (level == SOL_SOCKET) {
         switch (name) {
@@ -120,7 +159,7 @@ int socket_file::get_option(int level, int name, void* value, ::socklen_t room) 
                          : static_cast<int>(own_machine.world.options.socket_buffer);
             break;
         default:
-            break; // what was set, otherwise 0
+            break; // the value that was set, otherwise 0
         }
     }
     if (found != options_.end() &&
@@ -148,6 +187,9 @@ int socket_file::set_option(int level, int name, const void* value, ::socklen_t 
     if (level == IPPROTO_TCP && (family_ == AF_UNIX || type_ != SOCK_STREAM)) {
         return -ENOPROTOOPT;
     }
+    if (changes_groups(level, name)) {
+        return change_groups(level, name, value, length);
+    }
     const auto* const bytes = static_cast<const std::byte*>(value);
     options_[{level, name}].assign(bytes, bytes + length);
     return 0;
@@ -168,7 +210,8 @@ int socket_file::check_local(endpoint& to) {
     if (family_ == AF_UNIX) {
         return 0;
     }
-    if (!to.is_any() && !to.is_loopback() && !own_machine.owns(to)) {
+    const bool is_group = type_ == SOCK_DGRAM && to.is_multicast();
+    if (!to.is_any() && !to.is_loopback() && !is_group && !own_machine.owns(to)) {
         return -EADDRNOTAVAIL;
     }
     return 0;
@@ -188,6 +231,23 @@ int socket_file::take_name(const endpoint& to) {
     local_ = wanted;
     bound_ = true;
     return 0;
+}
+
+int socket_file::named_target(const op& call, endpoint& target) {
+    const void* address = nullptr;
+    ::socklen_t length = 0;
+    if (call.header != nullptr) {
+        address = call.header->msg_name;
+        length = call.header->msg_namelen;
+    } else if (call.code() == uring::opcode::send || call.code() == uring::opcode::send_zc) {
+        address = reinterpret_cast<const void*>(call.entry.addr2);
+        length = call.entry.addr_len;
+    }
+    if (address == nullptr || length == 0) {
+        return 0;
+    }
+    const int error = endpoint::read(target, address, length);
+    return error != 0 ? error : 1;
 }
 
 int socket_file::bind_somewhere() {

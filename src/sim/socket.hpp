@@ -3,10 +3,13 @@
 #include "endpoint.hpp"
 #include "file.hpp"
 
+#include <cerrno>
 #include <cstddef>
 #include <map>
 #include <utility>
 #include <vector>
+
+#include <netinet/tcp.h>
 
 namespace coil::sim::detail {
 
@@ -36,6 +39,11 @@ protected:
     virtual int shutdown(int how) = 0;
     virtual const endpoint* peer() const noexcept = 0;
     virtual bool is_listening() const noexcept { return false; }
+    /// TCP_INFO, as far as the simulation knows it. Returns 0 or -errno.
+    virtual int describe(::tcp_info&) const noexcept { return -EOPNOTSUPP; }
+
+    /// Joins and leaves multicast groups: 0 or -errno.
+    virtual int change_groups(int, int, const void*, ::socklen_t) { return -ENOPROTOOPT; }
 
     /// The pending error, which SO_ERROR reports once.
     int take_error() noexcept { return -std::exchange(error_, 0); }
@@ -46,6 +54,9 @@ protected:
     int check_local(endpoint& to);
     /// bind(2) for a socket without a name.
     int take_name(const endpoint& to);
+    /// Stores the destination that a call names and returns 1. Returns 0 if it names none, or
+    /// -errno.
+    static int named_target(const op& call, endpoint& target);
     /// Binds to a name chosen by the machine, unless the socket is bound.
     int bind_somewhere();
 

@@ -102,7 +102,33 @@ int stream_socket::bind(const endpoint& to) {
     return bound_ || state_ != state::fresh ? -EINVAL : take_name(to);
 }
 
+/// The checks of unix(7) before a message is sent: 0 or -errno.
+int stream_socket::check_local_send(const op& call, file_list& files) const {
+    if (call.header != nullptr) {
+        if (const int error = take_files(own_machine, *call.header, files); error != 0) {
+            return error;
+        }
+    }
+    const bool is_connected = state_ == state::connected || state_ == state::dead;
+    endpoint target;
+    if (const int named = named_target(call, target); named != 0) {
+        return is_connected ? -EISCONN : -EOPNOTSUPP;
+    }
+    if (!is_connected) {
+        return -ENOTCONN;
+    }
+    const bool has_gone = state_ == state::dead || (connection_->socket(1 - side_) == nullptr &&
+                                                    connection_->has_ended(side_));
+    return sending_ended_ || has_gone ? -EPIPE : 0;
+}
+
 int stream_socket::send(op& call, int flags) {
+    file_list files;
+    if (family() == AF_UNIX && state_ != state::connecting) {
+        if (const int error = check_local_send(call, files); error != 0) {
+            return error;
+        }
+    }
     if (sending_ended_) {
         return -EPIPE;
     }
@@ -114,14 +140,6 @@ int stream_socket::send(op& call, int flags) {
     case state::dead:
         return error_ != 0 ? take_error() : -EPIPE;
     default:
-        return family() == AF_UNIX ? -ENOTCONN : -EPIPE;
-    }
-    if (call.header != nullptr && call.header->msg_name != nullptr &&
-        call.header->msg_namelen != 0 && family() == AF_UNIX) {
-        return -EISCONN;
-    }
-    if (family() == AF_UNIX && connection_->socket(1 - side_) == nullptr &&
-        connection_->has_ended(side_)) {
         return -EPIPE;
     }
     if (own_machine.world.fault(own_machine.world.options.faults.lost_connection,
@@ -148,20 +166,17 @@ int stream_socket::send(op& call, int flags) {
         count = static_cast<std::size_t>(
             own_machine.world.random.between(1, static_cast<std::int64_t>(count) - 1));
     }
-    if (call.header != nullptr && family() == AF_UNIX && moved == 0) {
-        file_list files;
-        if (const int error = take_files(own_machine, *call.header, files); error != 0) {
-            return error;
-        }
-        if (!files.empty()) {
-            connection_->carry(side_, std::move(files), count);
-        }
+    if (!files.empty() && moved == 0) {
+        connection_->carry(side_, std::move(files), count);
     }
     connection_->send(side_, call.data, moved, count);
     return static_cast<int>(count);
 }
 
 int stream_socket::receive(op& call, int flags) {
+    if (call.header != nullptr) {
+        call.header->msg_namelen = 0; // a connection's messages do not name their sender
+    }
     if (state_ == state::connecting) {
         return would_wait;
     }
@@ -209,6 +224,37 @@ int stream_socket::receive(op& call, int flags) {
         }
     }
     return static_cast<int>(count);
+}
+
+int stream_socket::describe(::tcp_info& info) const noexcept {
+    if (family() == AF_UNIX) {
+        return -EOPNOTSUPP;
+    }
+    constexpr std::int64_t ms = 1'000'000;
+    switch (state_) {
+    case state::listening:
+        info.tcpi_state = TCP_LISTEN;
+        break;
+    case state::connecting:
+        info.tcpi_state = TCP_SYN_SENT;
+        break;
+    case state::fresh:
+    case state::dead:
+        info.tcpi_state = TCP_CLOSE;
+        break;
+    case state::connected:
+        info.tcpi_state = sending_ended_                  ? TCP_FIN_WAIT1
+                          : connection_->has_ended(side_) ? TCP_CLOSE_WAIT
+                                                          : TCP_ESTABLISHED;
+        break;
+    }
+    if (connection_) {
+        info.tcpi_last_data_sent =
+            static_cast<std::uint32_t>(connection_->since_sent_ns(side_) / ms);
+        info.tcpi_last_data_recv =
+            static_cast<std::uint32_t>(connection_->since_received_ns(side_) / ms);
+    }
+    return 0;
 }
 
 int stream_socket::shutdown(int how) {

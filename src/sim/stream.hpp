@@ -43,12 +43,12 @@ public:
         directions_[1 - side].data.peek(to, count, offset);
     }
     void drop(unsigned side, std::size_t count);
-    /// Files that the next `count` bytes carry.
+    /// Attaches files to the next `count` bytes to be sent.
     void carry(unsigned side, file_list files, std::size_t count);
-    /// How many of the next `count` bytes can be received at once: a receive ends with the first
-    /// message that carries files.
+    /// How many of the next `count` bytes one receive may return: it ends with the first message
+    /// that carries files.
     [[nodiscard]] std::size_t before_more_files(unsigned side, std::size_t count) const noexcept;
-    /// The files that the next `count` bytes carry; `keep`: they are not received yet.
+    /// The files that the next `count` bytes carry. They stay in the stream if `keep` is true.
     [[nodiscard]] file_list files_within(unsigned side, std::size_t count, bool keep);
     /// The socket of this side was closed.
     void close(unsigned side, bool at_once);
@@ -74,7 +74,12 @@ public:
     void fall_silent();
     void forget(const machine& m);
 
-    // The hand-shake.
+    /// The time since this side last sent bytes, and since bytes last arrived at it; at first since
+    /// the connection began.
+    [[nodiscard]] std::int64_t since_sent_ns(unsigned side) const noexcept;
+    [[nodiscard]] std::int64_t since_received_ns(unsigned side) const noexcept;
+
+    // The handshake.
     void begin_connecting(const endpoint& to);
 
 private:
@@ -103,6 +108,8 @@ private:
         std::deque<segment> under_way;
         std::int64_t last_arrival = 0;
         std::uint64_t progress = 0; // the number of arrivals
+        std::int64_t last_sent = 0; // when bytes were last sent, and when they last arrived
+        std::int64_t last_received = 0;
         bool stalled = false;
         bool telling = false; // an update of `hidden` is in flight
         bool end_sent = false;
@@ -129,8 +136,8 @@ private:
     network& net_;       // it may outlive its machines
     endpoint origin_;    // the connecting side
     endpoint target_;
-    stream_socket* listener_ = nullptr; // which has answered, and waits for the last step of the
-                                        // hand-shake
+    // The listener that has answered and waits for the last step of the handshake.
+    stream_socket* listener_ = nullptr;
     std::int64_t began_ = 0;
 };
 
@@ -158,6 +165,7 @@ protected:
         return state_ == state::connected ? &peer_ : nullptr;
     }
     bool is_listening() const noexcept override { return state_ == state::listening; }
+    int describe(::tcp_info& info) const noexcept override;
 
 private:
     friend class connection;
@@ -171,12 +179,13 @@ private:
     void failed(int error);
     void offer(connection& c);
     void refuse_offered();
+    int check_local_send(const op& call, file_list& files) const;
     int shutdown_local(int how);
     void end_directions(bool receiving, bool sending);
     [[nodiscard]] bool is_full() const noexcept;
 
     state state_ = state::fresh;
-    bool untold_ = false; // no connect() has returned 0 for the hand-shake yet
+    bool untold_ = false; // no connect() has returned 0 for the handshake yet
     bool over_ = false;   // connect() was refused: receive() reports end of file, as in Linux
     bool sending_ended_ = false;
     bool receiving_ended_ = false;
@@ -184,7 +193,7 @@ private:
     unsigned side_ = 0;
     endpoint peer_;
     std::deque<ref<connection>> offered_;    // accept() takes the first
-    std::vector<ref<connection>> half_open_; // connections whose hand-shake lacks the last step
+    std::vector<ref<connection>> half_open_; // connections whose handshake lacks the last step
     unsigned backlog_ = 0;
 };
 

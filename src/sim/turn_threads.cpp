@@ -102,7 +102,7 @@ bool turn_threads::continue_ready() noexcept {
 }
 
 bool turn_threads::continue_any() noexcept {
-    constexpr std::size_t often = 64; // each waiting turn
+    constexpr std::size_t often = 64; // attempts for each waiting turn
     if (waiting_.empty() || ++fruitless_ > often * waiting_.size()) {
         return false;
     }

@@ -7,6 +7,7 @@
 #include <coil/sim/world.hpp>
 
 #include <cstring>
+#include <functional>
 #include <stdexcept>
 #include <utility>
 

@@ -1,4 +1,5 @@
 #include <coil/base/assert.hpp>
+#include <coil/base/failure_hook.hpp>
 
 #include <cstdio>
 #include <cstdlib>
@@ -9,6 +10,9 @@ void assertion_failed(const char* expression, const char* file, unsigned line,
                       const char* function) noexcept {
     std::fprintf(stderr, "coil: assertion failed: %s (%s:%u, %s)\n", expression, file, line,
                  function);
+    if (const auto print_more = failure_hook.load()) {
+        print_more();
+    }
     std::abort();
 }
 

@@ -14,7 +14,7 @@ constexpr bool has_message_header(opcode op) noexcept {
     return has_trait(op, opcode_info::message_header);
 }
 
-/// Whether it transfers bytes out of the caller's memory.
+/// Whether the operation transfers bytes out of the caller's memory.
 constexpr bool sends(opcode op) noexcept { return has_trait(op, opcode_info::moves_out); }
 
 /// Whether `fd` is the file that the operation works on, and not the directory of a path, another

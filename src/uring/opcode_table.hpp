@@ -23,6 +23,8 @@ struct opcode_info {
         fixed_buffer = 1U << 8,   ///< the memory lies within a registered buffer
         by_core = 1U << 9,        ///< the emulation executes it without calling the derived class
         whole = 1U << 10,         ///< a short transfer breaks a chain
+        path = 1U << 11,          ///< `fd` is not a file: sqe_flag::fixed_file is -EBADF
+        no_fixed_file = 1U << 12, ///< sqe_flag::fixed_file is -EINVAL
     };
     /// Bits of `zero`: fields that must be zero, otherwise the result is -EINVAL.
     enum : std::uint16_t {
@@ -80,13 +82,14 @@ private:
 
     /// Requests that the core of a backend executes itself.
     constexpr void add_core() noexcept {
-        set(opcode::nop, i::takes_ioprio | i::by_core, 0);
-        set(opcode::timeout, i::by_core, sets);
-        set(opcode::timeout_remove, i::by_core, i::len | sets);
-        set(opcode::link_timeout, i::by_core, i::off | sets);
+        set(opcode::nop, i::by_core, 0);
+        set(opcode::timeout, i::by_core, sets | i::addr3 | i::pad2);
+        set(opcode::timeout_remove, i::by_core | i::no_fixed_file,
+            i::len | sets | i::addr3 | i::pad2);
+        set(opcode::link_timeout, i::by_core, i::off | sets | i::addr3 | i::pad2);
         set(opcode::async_cancel, i::by_core, i::off | i::last_word);
         set(opcode::poll_remove, i::by_core, sets);
-        set(opcode::files_update, i::by_core, i::op_flags | i::last_word);
+        set(opcode::files_update, i::by_core | i::no_fixed_file, i::op_flags | i::last_word);
         set(opcode::provide_buffers, i::by_core, i::op_flags | i::last_word);
         set(opcode::remove_buffers, i::by_core,
             i::off | i::addr | i::len | i::op_flags | i::last_word);
@@ -106,13 +109,13 @@ private:
         set(opcode::read_multishot, file | i::takes_buffer, i::addr | i::len);
         set(opcode::send, net | i::takes_buffer | i::moves_out | i::plain_buffer, 0, i::special);
         set(opcode::recv, net | i::takes_buffer | i::plain_buffer, i::off);
-        set(opcode::sendmsg, net | i::takes_buffer | i::moves_out | i::message_header,
-            i::off | i::last_word, i::message);
+        set(opcode::sendmsg, net | i::moves_out | i::message_header, i::off | i::last_word,
+            i::message);
         set(opcode::recvmsg, net | i::takes_buffer | i::message_header, i::off | i::last_word,
             i::message);
         set(opcode::send_zc, net | i::moves_out | i::plain_buffer, i::addr3 | i::pad2, i::special);
-        set(opcode::sendmsg_zc, net | i::moves_out | i::message_header, i::off | i::last_word,
-            i::message);
+        set(opcode::sendmsg_zc, net | i::moves_out | i::message_header,
+            i::off | i::last_word | i::addr3 | i::pad2, i::message);
         set(opcode::accept, file | i::takes_ioprio, i::len | i::buf_index);
         set(opcode::connect, file, i::len | i::op_flags | sets, i::name);
         set(opcode::poll_add, file, i::off | i::addr | i::buf_index);
@@ -132,28 +135,29 @@ private:
         set(opcode::bind, file, i::len | i::op_flags | sets, i::name);
         set(opcode::listen, file, i::off | i::addr | i::op_flags | sets);
         set(opcode::socket, 0, i::addr | i::op_flags | i::buf_index);
-        set(opcode::uring_cmd, file, 0);
+        set(opcode::uring_cmd, file | i::takes_buffer, 0);
         set(opcode::msg_ring, file, i::buf_index);
         set(opcode::pipe, 0, i::fd | i::off | i::addr3);
-        set(opcode::close, 0, i::off | i::addr | i::len | i::op_flags | i::buf_index);
+        set(opcode::close, i::path, i::off | i::addr | i::len | i::op_flags | i::buf_index);
         set(opcode::epoll_ctl, 0, sets, i::special);
         set(opcode::waitid, 0, i::addr | i::op_flags | i::buf_index | i::addr3);
         set(opcode::futex_wait, 0, i::len | i::op_flags | sets);
         set(opcode::futex_wake, 0, i::len | i::op_flags | sets);
         set(opcode::futex_waitv, 0, i::fd | i::off | i::op_flags | sets | i::addr3, i::special);
     }
-    /// Calls on paths and extended attributes, and what is not supported.
+    /// Calls on paths and extended attributes, and unsupported operations.
     constexpr void add_path_calls() noexcept {
-        set(opcode::openat, 0, i::buf_index, i::text_in_addr);
-        set(opcode::openat2, 0, i::buf_index, i::text_in_addr | i::special);
-        set(opcode::statx, 0, sets, i::text_in_addr);
-        set(opcode::unlinkat, 0, i::off | i::len | sets, i::text_in_addr);
-        set(opcode::mkdirat, 0, i::off | i::op_flags | sets, i::text_in_addr);
-        set(opcode::renameat, 0, sets, i::text_in_addr | i::text_in_addr2);
-        set(opcode::symlinkat, 0, i::len | i::op_flags | sets, i::text_in_addr | i::text_in_addr2);
-        set(opcode::linkat, 0, sets, i::text_in_addr | i::text_in_addr2);
-        set(opcode::getxattr, 0, i::op_flags, i::text_in_addr | i::text_in_addr3);
-        set(opcode::setxattr, 0, 0, i::text_in_addr | i::text_in_addr3);
+        set(opcode::openat, i::path, i::buf_index, i::text_in_addr);
+        set(opcode::openat2, i::path, i::buf_index, i::text_in_addr | i::special);
+        set(opcode::statx, i::path, sets, i::text_in_addr);
+        set(opcode::unlinkat, i::path, i::off | i::len | sets, i::text_in_addr);
+        set(opcode::mkdirat, i::path, i::off | i::op_flags | sets, i::text_in_addr);
+        set(opcode::renameat, i::path, sets, i::text_in_addr | i::text_in_addr2);
+        set(opcode::symlinkat, i::path, i::len | i::op_flags | sets,
+            i::text_in_addr | i::text_in_addr2);
+        set(opcode::linkat, i::path, sets, i::text_in_addr | i::text_in_addr2);
+        set(opcode::getxattr, i::path, i::op_flags, i::text_in_addr | i::text_in_addr3);
+        set(opcode::setxattr, i::path, 0, i::text_in_addr | i::text_in_addr3);
         set(opcode::fgetxattr, file, i::op_flags, i::text_in_addr);
         set(opcode::fsetxattr, file, 0, i::text_in_addr);
         set(opcode::recv_zc, file | i::takes_ioprio, 0);

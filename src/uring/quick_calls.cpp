@@ -55,7 +55,7 @@ int futex_wake(const sqe& request) noexcept {
         return -EINVAL;
     }
     if (request.off == 0) {
-        return 0; // the older call would wake one
+        return 0; // futex(2) would wake one
     }
     const auto count = std::min<std::uint64_t>(request.off, std::numeric_limits<int>::max());
     const auto op = wake_bitset | static_cast<int>(flags & futex_flag::private_);

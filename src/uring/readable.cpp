@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -31,7 +32,8 @@ bool is_readable(const void* data, std::size_t size) noexcept {
     }
     const auto first = reinterpret_cast<std::uintptr_t>(data);
     std::uintptr_t last = 0;
-    if (first == 0 || __builtin_add_overflow(first, size - 1, &last)) {
+    // Nothing is mapped in the first page, and the system call below does not read a null pointer.
+    if (first < page || __builtin_add_overflow(first, size - 1, &last)) {
         return false;
     }
     for (std::uintptr_t at = first;; at = (at & ~(page - 1)) + page) {
@@ -57,6 +59,25 @@ std::size_t readable_text(const char* text) noexcept {
         n += here;
     }
     return PATH_MAX + 1;
+}
+
+bool is_writable(const void* data, std::size_t size) noexcept {
+    constexpr int populate_write = 23; // MADV_POPULATE_WRITE
+    const auto begin = reinterpret_cast<std::uintptr_t>(data) & ~(page - 1);
+    const auto end = reinterpret_cast<std::uintptr_t>(data) + size;
+    if (::madvise(reinterpret_cast<void*>(begin), end - begin, populate_write) == 0) {
+        return true;
+    }
+    const int error = errno;
+    static const bool known = [] {
+        alignas(page) static char ours[page];
+        return ::madvise(ours, page, populate_write) == 0;
+    }();
+    return !known || (error != ENOMEM && error != EFAULT && error != EINVAL);
+}
+
+bool is_accessible(const void* data, std::size_t size) noexcept {
+    return is_readable(data, size) && is_writable(data, size);
 }
 
 } // namespace coil::uring::detail

@@ -83,10 +83,14 @@ T* at(void* base, std::uint32_t offset) noexcept {
 
 ring::ring(unsigned entries) : ring(options_for(entries)) {}
 
+ring::ring(unsigned entries, const params& p) : ring(options_for(entries, p)) {}
+
 ring::ring(unsigned entries, const params& p, std::unique_ptr<backend> k)
     : ring(options_for(entries, p), std::move(k)) {}
 
-ring::ring(const ring_options& options, std::unique_ptr<backend> k) : backend_(std::move(k)) {
+ring::ring(const ring_options& options) : ring(options, make_linux_backend()) {}
+
+ring::ring(const ring_options& options, std::unique_ptr<backend> k) : backend_(k.release()) {
     set_up(options);
 }
 

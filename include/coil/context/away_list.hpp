@@ -5,7 +5,7 @@
 
 namespace coil::detail {
 
-/// A suspended await of a remote operation: of a task on another executor, or a function on another
+/// A suspended await of a remote operation: a task on another executor, or a function on another
 /// thread. The remote operation may refer to the frame of the await, so this frame must not be
 /// destroyed before the operation has ended. A shutdown therefore asks all remote operations of the
 /// loop to end, and waits for them, before it destroys the tasks that await them. Used on the
@@ -36,6 +36,7 @@ protected:
     }
 
 private:
+    friend class away_cursor;
     friend class task_list;
     friend list_node;
 
@@ -43,12 +44,45 @@ private:
     promise_base* root_ = nullptr;
 };
 
-/// The top-level task that a root belongs to: the root itself, or the one that awaits it, directly
-/// or not, on the same loop. Null if unknown: for a child of a scope that is not being joined, and
-/// below a coroutine of a type that is not coil's.
+/// A position in the list: a placeholder node that stands for no await.
+class away_cursor final : away_node {
+public:
+    away_cursor() noexcept : away_node([](away_node&, request) noexcept { return false; }) {}
+
+    /// Calls `f(root)` with the nearest root of each await, beginning after the cursor if it is in
+    /// the list, otherwise at `first`. If `f` returns false, leaves the cursor after that await and
+    /// returns false. Returns true at the end of the list.
+    template <class Function>
+    bool visit(const away_node* first, Function f) {
+        away_node* node = is_linked() ? next : const_cast<away_node*>(first);
+        come_back();
+        for (; node != nullptr; node = node->next) {
+            if (!f(node->root_)) {
+                insert_after(*node);
+                return false;
+            }
+        }
+        return true;
+    }
+    using away_node::come_back;
+};
+
+/// The top-level task that a root belongs to: the root itself, or the root that awaits it, directly
+/// or indirectly, on the same loop. Null if unknown: for a child of a scope that is not being
+/// joined, and below a coroutine of a type that is not coil's.
 [[nodiscard]] inline promise_base* top_level_of(promise_base* root) noexcept {
     while (root != nullptr && root->is_root() && root->owner().bound) {
         root = root->owner().awaiting_root();
+    }
+    return root;
+}
+
+/// The top-level task whose frames own a root, directly or indirectly: destroying that task
+/// destroys the root first. Null if unknown: also below a scope that is not a local variable of the
+/// coroutine that joins it.
+[[nodiscard]] inline promise_base* top_level_owner_of(promise_base* root) noexcept {
+    while (root != nullptr && root->is_root() && root->owner().bound) {
+        root = root->owner().owning_root();
     }
     return root;
 }

@@ -1,15 +1,16 @@
 #pragma once
 
+#include <coil/base/std_function.hpp>
+
 #include <atomic>
 #include <cstddef>
-#include <functional>
 
 namespace coil {
 
 class runtime;
 
-/// Selects the context for a new top-level task of a runtime: returns an index, taken modulo its
-/// size(). Called on the spawning thread, possibly by several threads at once.
+/// Selects the context for a new top-level task of a runtime: returns an index, which is taken
+/// modulo runtime::size(). Called on the spawning thread, possibly by several threads concurrently.
 ///
 ///     runtime rt{runtime_options{.dispatcher = [](const runtime&) { return std::size_t{0}; }}};
 using dispatcher_function = std::function<std::size_t(const runtime&)>;

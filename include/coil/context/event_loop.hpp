@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/base/assert.hpp>
+#include <coil/base/std_chrono.hpp>
 #include <coil/context/away_list.hpp>
 #include <coil/context/detail/cancellation.hpp>
 #include <coil/context/detail/current_loop.hpp>
@@ -28,14 +29,12 @@
 #include <coil/context/timer_wheel.hpp>
 #include <coil/context/turn_meter.hpp>
 #include <coil/context/zero_copy_set.hpp>
-#include <coil/core/list_node.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/core/queue.hpp>
 #include <coil/core/ready_queue.hpp>
 #include <coil/uring/ring.hpp>
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <string_view>
@@ -58,7 +57,8 @@ struct turn_report;
 /// `enter` once, which submits the coroutines' operations and waits only if nothing is ready; then
 /// it routes completions to the ready queue. No coroutine runs while completions are being routed.
 ///
-/// Its parts are classes in context/detail: submission, cancellation, messages, shutdown, parker
+/// Its parts are classes in context/detail, such as submission, task_list, parker and
+/// loop_shutdown.
 class event_loop : public listed_loop {
 public:
     event_loop(io_context& context, const io_context_options& options);
@@ -82,10 +82,10 @@ public:
     /// Called while the loop does not run: destroys tasks that were posted but not started.
     void discard_messages() noexcept;
 
-    // Instead of run(): a driver calls turn(), which never waits, beside other loops on the same
+    // An alternative to run(): a driver calls turn(), which never waits, for several loops on one
     // thread. Turns of several loops may be nested.
     /// From now on turn() may be called, on this thread. `driver` replaces the loop's own thread.
-    /// Throws as run() does.
+    /// Throws like run().
     void begin_turns(sim_driver& driver);
     /// Runs one turn. After a stop request the turn is a shutdown, and nothing is left to do
     /// afterwards.
@@ -103,7 +103,7 @@ public:
     }
     /// The runtime to which the loop belongs, or null.
     [[nodiscard]] runtime* owning_runtime() const noexcept { return round_.owner(); }
-    /// While the loop does not run: its next run() takes part in a round with the other loops.
+    /// Called while the loop does not run: its next run() takes part in a round of the runtime.
     void join_round() noexcept {
         round_.join_round();
         hold_work_guard();
@@ -177,8 +177,7 @@ public:
         tasks_.receive(task);
         ready_.push(task, coroutine);
     }
-    /// Makes ready a coroutine that arrives from another context or executor, and adopts its
-    /// top-level task unless that is null.
+    /// Makes a coroutine from another context or executor ready. Adopts `task` unless null.
     void adopt_remote(promise_base* task, queue_node& node,
                       std::coroutine_handle<> coroutine) noexcept {
         if (task != nullptr) {
@@ -186,8 +185,7 @@ public:
         }
         ready_.push(node, coroutine);
     }
-    /// Makes a task that arrives from another context or executor one of this loop's; its coroutine
-    /// already runs here.
+    /// Adopts a task that arrives from another context or executor, already running.
     void adopt(promise_base& task) noexcept {
         tasks_.adopt(task);
         if (task.owner().is_remote_child) [[unlikely]] {
@@ -225,13 +223,14 @@ public:
     // ---- for destructors
     // The await of a remote operation may be destroyed before the operation has ended. Its
     // destructor waits, and the remote operation may in turn wait for a coroutine of this loop,
-    // which does not run meanwhile. To avoid the deadlock, it also serves the requests to this
-    // loop.
+    // which does not run meanwhile. To avoid the deadlock, the destructor also serves the requests
+    // to this loop.
 
     /// This loop's awaits of remote operations.
     [[nodiscard]] away_node*& away() noexcept { return tasks_.away(); }
-    /// Before the children of a nursery are destroyed one after the other: requests the destruction
-    /// of all their remote children at once, as far as a search of limited length finds them.
+    /// Called before a nursery destroys its children one after the other: requests the destruction
+    /// of their remote children, so that these end concurrently. A limited search: it may miss
+    /// some.
     void destroy_away_below(const nursery& parent, std::size_t children) noexcept {
         tasks_.destroy_away_below(parent, 4 * children);
     }
@@ -239,26 +238,23 @@ public:
     /// nor posted functions. Returns without a message after at most about a millisecond, or ten if
     /// `late`.
     void wait_for_messages(bool late = false) noexcept;
-    /// Called by a waiting destructor: notifies unwanted waiters for results of this loop's tasks
-    /// and functions that there will be no result. The tasks and functions do not run meanwhile,
-    /// and the destructor may be waiting for one of these waiters.
+    /// Called by a waiting destructor: ends awaits on other threads that wait for tasks or
+    /// functions of this loop but no longer want the result. The tasks and functions cannot run
+    /// while the destructor waits, and the destructor may be waiting for one of these awaits.
     void refuse_unwanted() noexcept;
     /// Called before a destructor waits: delivers the messages of contexts that do not run, and
     /// destroys their tasks that are no longer wanted (event_loop_service.cpp).
     static void service_idle_loops() noexcept;
     /// Called in a shutdown: destroys the remote children that have no outstanding remote
-    /// operations themselves.
+    /// operations of their own.
     void abandon_remote_children() noexcept;
     /// Called by a destructor that waits for `root`, which was asked to end: destroys `root` if it
     /// is a remote child on this loop, and the remote children on this loop that it waits for,
     /// directly or through tasks of other executors. None of them could run before the destructor
     /// returns.
     void abandon_tree(const promise_base& root) noexcept;
-    /// A remote child is to be destroyed before the next turn, or in a waiting destructor.
-    void note_kill_request(remote_child_owner& child) noexcept { kills_.note(child); }
-    /// Called by a waiting destructor: processes the kill requests that have arrived since, because
-    /// none of their tasks can run before the destructor returns.
-    void serve_kill_requests() noexcept { kills_.process_arrived(); }
+    /// Requests to destroy remote children, before the next turn or in a waiting destructor.
+    [[nodiscard]] kill_requests& kills() noexcept { return kills_; }
     [[nodiscard]] destructor_waits& waiting_destructors() noexcept { return destructor_waits_; }
     /// See destructor_waits::epoch().
     [[nodiscard]] std::uint64_t wait_epoch() const noexcept { return destructor_waits_.epoch(); }
@@ -266,6 +262,8 @@ public:
     // ---- timers
 
     [[nodiscard]] std::int64_t now_ns() noexcept { return ring_.now_ns(); }
+    /// The same as a time_point. While the ring is closed, the time of std::chrono::steady_clock.
+    [[nodiscard]] std::chrono::steady_clock::time_point now() noexcept;
     [[nodiscard]] bool arm(timer_node& node, std::int64_t deadline_ns) noexcept {
         return timers_.arm(node, deadline_ns, timers_.size() == 0 ? now_ns() : 0);
     }
@@ -283,7 +281,7 @@ public:
 
     [[nodiscard]] zero_copy_set& zero_copies() noexcept { return zero_copies_; }
 
-    // What is registered with the ring.
+    // Resources registered with the ring.
     int use_direct_descriptors() noexcept {
         return ring_.tables().use_files(*ring_, options_.direct_descriptors);
     }
@@ -298,7 +296,7 @@ public:
     }
     void attach(ring_attachment& attachment) noexcept { ring_.attach(attachment); }
     void detach(ring_attachment& attachment) noexcept { loop_ring::detach(attachment); }
-    /// A number that no buffer ring of this loop has used recently.
+    /// A buffer group ID that this loop has not used recently.
     [[nodiscard]] std::uint16_t next_buffer_group() noexcept { return ring_.next_buffer_group(); }
     [[nodiscard]] bool skips_completions() const noexcept { return ring_.skips_completions(); }
     [[nodiscard]] uring::ring& ring() noexcept { return *ring_; }
@@ -307,7 +305,7 @@ public:
         return ring_.is_open() ? &ring_->get_backend() : nullptr;
     }
 
-    // ---- what it is doing
+    // ---- state
 
     [[nodiscard]] bool on_owner_thread() const noexcept { return current_loop == this; }
     /// Whether the loop's own read of the wake-up descriptor is in flight.
@@ -315,14 +313,16 @@ public:
     /// Whether a shutdown is in progress, which cancels all operations in flight.
     [[nodiscard]] bool is_ending() const noexcept { return shutdown_.is_active(); }
     [[nodiscard]] io_context& context() noexcept { return context_; }
+    [[nodiscard]] const ready_queue& ready() const noexcept { return ready_; }
     /// Any thread.
     [[nodiscard]] context_metrics metrics() const noexcept;
 
 private:
     friend class loop_shutdown;
+    friend class suspended_tasks;
     friend class task_capture;
     class scope;         // code of this loop runs on this thread
-    class running_scope; // what holds while run() is active
+    class running_scope; // the state that run() sets up and restores
 
     // A turn.
     enum class next_step : std::uint8_t { run, stop, wait, end };
@@ -355,7 +355,7 @@ private:
 
     // Ending.
     void shut_down() noexcept {
-        metrics_.ready.set(0); // the watchdog does not watch it
+        metrics_.ready.set(0); // the watchdog does not watch the shutdown
         shutdown_.run();
         stop_.complete();
     }
@@ -391,9 +391,9 @@ private:
 
     // Written by every thread that posts. Nothing else is on this line.
     alignas(128) inbox inbox_;
-    std::atomic<std::uint64_t> sent_tasks_{0}; // ever
+    std::atomic<std::uint64_t> sent_tasks_{0}; // the total since creation
 
-    // Written by other threads now and then, read by the loop in every turn.
+    // Written by other threads occasionally, read by the loop in every turn.
     alignas(128) loop_signals signals_;
 };
 

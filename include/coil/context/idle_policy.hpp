@@ -1,26 +1,27 @@
 #pragma once
 
-#include <chrono>
+#include <coil/base/std_chrono.hpp>
 
 namespace coil {
 
-/// What a context does when it has nothing to run.
+/// The behaviour of a context that has nothing to run.
 ///
 ///     io_context_options options;
 ///     options.idle = idle_policy::park();
 ///
-/// `park()` sleeps in the kernel at once: the least CPU time at low load.
+/// `park()` sleeps in the kernel immediately: the least CPU time at low load.
 ///
 /// `spin(limit)`, the default, polls for completions for up to `limit` before it parks, which saves
 /// the cost of sleeping and waking when the next completion is near. After a spin that found
-/// nothing the context parks at once, until a sleep turns out to have been shorter than `limit`, so
-/// an idle process uses no CPU (guarantee G8). While completions arrive a few at a time, it lets
-/// them accumulate for an eighth of `limit`.
+/// nothing, the context parks without spinning until a sleep turns out to have been shorter than
+/// `limit`, so an idle process uses no CPU (guarantee G8). While completions arrive a few at a
+/// time, it lets them accumulate for an eighth of `limit`.
 ///
 /// `batch(events, wait)` sleeps until `events` completions have arrived, or until at least one has
 /// arrived and `wait` (at most a minute) has passed: the fewest wake-ups, with up to `wait` of
-/// latency at low load. On kernels before 6.12, with fewer than two events, or without a wait it is
-/// `park()`.
+/// latency at low load. It never waits for more completions than are in flight: a lone operation is
+/// not delayed. On kernels before 6.12, with fewer than two events, or without a wait, it is the
+/// same as `park()`.
 class idle_policy {
 public:
     enum class kind { park, spin, batch };

@@ -37,7 +37,7 @@ public:
         return head_.compare_exchange_strong(expected, nullptr);
     }
 
-    /// Owner only. Returns false if a node has arrived: do not sleep.
+    /// Owner only. Returns false if a node has arrived; the owner then must not sleep.
     [[nodiscard]] bool try_park() noexcept {
         Node* expected = nullptr;
         return head_.compare_exchange_strong(expected, parked());
@@ -50,7 +50,7 @@ public:
         return head_.compare_exchange_strong(expected, nullptr, std::memory_order_acq_rel);
     }
 
-    /// Whether the sleep announced by try_park() was not ended by another thread.
+    /// Whether no other thread has ended the sleep announced by try_park().
     [[nodiscard]] bool is_parked() noexcept {
         return head_.load(std::memory_order_seq_cst) == parked();
     }

@@ -1,15 +1,16 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/context/detail/awaiter_base.hpp>
 #include <coil/context/detail/current_loop.hpp>
 #include <coil/context/detail/join_state.hpp>
 #include <coil/context/event_loop.hpp>
+#include <coil/core/awaitable.hpp>
 #include <coil/core/backoff.hpp>
 
 #include <coroutine>
 #include <stdexcept>
 #include <system_error>
-#include <utility>
 
 namespace coil {
 
@@ -19,7 +20,7 @@ namespace coil {
 ///     int n = co_await h;            // from a coroutine, on any context
 ///     int m = h.get();               // from a thread that runs no context: blocks
 ///
-/// Joining by either one returns the value, or rethrows the task's exception; it may be done once.
+/// Either way of joining returns the value, or rethrows the task's exception; it may be done once.
 /// If the task's context stopped first, it throws std::system_error with
 /// std::errc::operation_canceled. Destroying the handle detaches the task: it continues, and an
 /// exception that leaves it goes to its context's on_unhandled_exception. (If the handle is
@@ -32,16 +33,22 @@ namespace coil {
 template <class T = void>
 class [[nodiscard(
     "dropping a join_handle detaches the task; use co_spawn to say so")]] COIL_WARN_UNUSED
-    join_handle {
+    join_handle : public detail::not_its_result<join_handle<T>> {
 public:
-    join_handle(join_handle&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+    join_handle(join_handle&& other) noexcept
+        : state_(coil::detail::exchange(other.state_, nullptr)) {}
     join_handle& operator=(join_handle&& other) noexcept {
         if (this != &other) {
             reset();
-            state_ = std::exchange(other.state_, nullptr);
+            state_ = coil::detail::exchange(other.state_, nullptr);
         }
         return *this;
     }
+    /// Move-only: copying produces a readable compiler error.
+    join_handle(const join_handle&)
+        COIL_DELETE_COPY("a task is joined once: write std::move(h), or co_await h");
+    join_handle& operator=(const join_handle&)
+        COIL_DELETE_COPY("a task is joined once: write std::move(h), or co_await h");
     ~join_handle() { reset(); }
 
     /// Whether get() would return without blocking.
@@ -74,7 +81,7 @@ public:
         awaiter& operator=(const awaiter&) = delete;
         ~awaiter() {
             // Destroyed while waiting. A notification that can no longer be withdrawn is in this
-            // loop's inbox or will be in a few instructions.
+            // loop's inbox or will be there within a few instructions.
             if (pending() && !state_.withdraw_waiter(waiter_)) {
                 for (detail::backoff wait; pending(); wait.once_more()) {
                     loop().deliver_inbox();
@@ -112,8 +119,8 @@ public:
         struct join_waiter : detail::join_state_base::waiter, detail::queue_node {
             join_waiter() noexcept : waiter{&notify_owner} {}
 
-            /// Called on the task's thread. An awaiter of another thread may be destroyed as soon
-            /// as it is posted.
+            /// Called on the task's thread. An awaiter on another thread may be destroyed as soon
+            /// as its node is posted.
             static void notify_owner(waiter& base) noexcept {
                 auto& w = static_cast<join_waiter&>(base);
                 if (w.self->loop().on_owner_thread()) {
@@ -147,7 +154,7 @@ private:
     }
 
     void reset() noexcept {
-        if (auto* state = std::exchange(state_, nullptr)) {
+        if (auto* state = coil::detail::exchange(state_, nullptr)) {
             state->drop();
         }
     }

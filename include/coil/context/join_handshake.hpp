@@ -6,7 +6,7 @@
 
 namespace coil::detail {
 
-/// The hand-shake between a task's thread and its joiner, possibly on another thread: which side
+/// The handshake between a task's thread and its joiner, possibly on another thread: which side
 /// notifies, and which side frees their shared state.
 ///
 /// `state_` holds null (running), the Waiter to notify, or the address of `done_mark`.
@@ -17,8 +17,8 @@ public:
     [[nodiscard]] bool done() const noexcept {
         return state_.load(std::memory_order_acquire) == &done_mark;
     }
-    /// Called by the joiner. Returns false if the task is done or has a waiter already; there will
-    /// be no notification.
+    /// Called by the joiner. Returns false if the task is done or has a waiter already; then there
+    /// will be no notification.
     [[nodiscard]] bool register_waiter(Waiter& w) noexcept {
         void* expected = nullptr;
         return state_.compare_exchange_strong(expected, &w, std::memory_order_acq_rel);

@@ -29,8 +29,8 @@ public:
         return use_.load(std::memory_order_relaxed) == use::running;
     }
 
-    /// With assertions: ends the program with a message if the loop has been destroyed, as far as
-    /// the memory that it was in shows.
+    /// With assertions: terminates the program with a message if the loop was destroyed. This is
+    /// detected only while the memory has not been reused.
     void check_exists() const noexcept {
 #if COIL_ASSERTIONS
         if (tag_ != exists) [[unlikely]] {
@@ -51,7 +51,7 @@ protected:
         mark_destroyed();
     }
 
-    /// Removes the loop from the list of all loops; a current service may continue.
+    /// Removes the loop from the list of all loops; a service in progress may continue.
     void leave_list() noexcept;
 
     /// Returns false if it is running. Waits for the end of a service.

@@ -10,9 +10,9 @@
 
 namespace coil::detail {
 
-/// A number that one thread writes and any thread reads. Written by a load and a store instead of
-/// an atomic read-modify-write: with a single writer nothing is lost, and it costs as much as a
-/// plain increment.
+/// A number that one thread writes and any thread reads. It is written with a load and a store
+/// instead of an atomic read-modify-write: with a single writer nothing is lost, and it costs as
+/// much as a plain increment.
 class counter {
 public:
     counter() noexcept = default;
@@ -95,7 +95,8 @@ struct live_metrics {
         ++late_timers;
     }
 
-    /// May be called from any thread. Everything except the figures of turn_meter and ready_probe.
+    /// May be called from any thread. Contains everything except the figures of turn_meter and
+    /// ready_probe.
     [[nodiscard]] context_metrics snapshot() const noexcept;
 };
 

@@ -14,8 +14,8 @@ namespace coil::detail {
 template <class Atomics = std_atomics>
 class basic_stop_request {
 public:
-    /// May be called from any thread. On true the caller must post the node. After false the caller
-    /// must no longer access the loop, because the loop may be destroyed once the node has arrived.
+    /// May be called from any thread. If true, the caller must post the node. If false, the caller
+    /// must no longer access the loop, which may be destroyed once the node has arrived.
     [[nodiscard]] bool make() noexcept {
         return (word_.fetch_or(posted | counts, std::memory_order_acq_rel) & posted) == 0;
     }
@@ -73,7 +73,7 @@ private:
 using stop_request = basic_stop_request<>;
 using work_guard = basic_work_guard<>;
 
-/// What other threads write to signal a loop. On a cache line of its own.
+/// The variables that other threads write to signal a loop, on a separate cache line.
 struct loop_signals {
     stop_request stop;
     queue_node stop_node; // the message of `stop`
@@ -81,8 +81,8 @@ struct loop_signals {
     /// A service has delivered messages that are for the next run.
     std::atomic<bool> delivered_idle{false};
     /// Counts the beginnings and ends of waits that only a message can end, so it is odd during
-    /// such a wait. The loop ends the wait here before it empties its inbox; others read this after
-    /// the inbox.
+    /// such a wait. The loop counts the end of the wait before it empties its inbox; other threads
+    /// read the inbox before this counter.
     std::atomic<std::uint32_t> lonely_waits{0};
 };
 

@@ -1,20 +1,19 @@
 #pragma once
 
+#include <coil/base/std_chrono.hpp>
 #include <coil/context/detail/multishot_source.hpp>
 #include <coil/context/sleep.hpp>
 #include <coil/core/awaitable.hpp>
 #include <coil/core/io_result.hpp>
 
-#include <chrono>
 #include <type_traits>
 #include <utility>
 
 namespace coil {
 
 /// The awaitable returned by next() of a multishot stream. co_await returns the next result,
-/// -ECANCELED if the task was asked to stop, or -ETIMEDOUT if the limit of a timeout() has expired
-/// first. Nothing is lost in these cases: a result that arrives later is returned by a later
-/// next().
+/// -ECANCELED if the task was asked to stop, or -ETIMEDOUT if a timeout() has expired first.
+/// Nothing is lost in these cases: a result that arrives later is returned by a later next().
 template <class Stream>
 class [[nodiscard("did you forget to co_await?")]] multishot_next
     : public detail::not_its_result<multishot_next<Stream>> {
@@ -71,7 +70,7 @@ class multishot_value : public io_result {
 public:
     using io_result::io_result;
 
-    /// Whether it is a value; zero is one.
+    /// Whether this is a value rather than an error; zero is a value.
     [[nodiscard]] explicit operator bool() const noexcept { return has_value(); }
     [[nodiscard]] int operator*() const noexcept { return *this; }
 };

@@ -71,7 +71,7 @@ inline constexpr bool is_io_awaitable<io_awaitable<E>> = true;
 
 } // namespace detail
 
-/// An awaitable made of ring operations: what `&&` links and timeout(op, d) limits.
+/// An awaitable made of ring operations: an operand of `&&` and of timeout(op, d).
 template <class T>
 concept ring_operation = detail::is_io_awaitable<std::remove_cvref_t<T>>;
 

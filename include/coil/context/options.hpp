@@ -1,13 +1,13 @@
 #pragma once
 
+#include <coil/base/std_chrono.hpp>
+#include <coil/base/std_function.hpp>
 #include <coil/context/detail/backend_factory.hpp>
 #include <coil/context/idle_policy.hpp>
-#include <coil/context/watchdog.hpp>
+#include <coil/context/watchdog_options.hpp>
 
-#include <chrono>
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <string>
 
 namespace coil {
@@ -19,7 +19,7 @@ enum class io_backend {
     /// that is too old). The first fallback in a process prints a line with the reason on stderr.
     automatic,
     io_uring, ///< Linux's io_uring, or an error with the reason
-    epoll,    ///< in user space, on epoll(7): see uring::make_epoll_backend
+    epoll,    ///< emulated in user space on epoll(7): see uring::make_epoll_backend
 };
 
 using kernel_kind [[deprecated("use io_backend")]] = io_backend; // retired
@@ -45,28 +45,29 @@ struct io_context_options {
     /// The processor to run on while run() or start() is active; -1: any.
     int cpu_affinity = -1;
     /// Additional io_uring setup flags (uring::setup::sqpoll, iopoll); coil's own flags that
-    /// exclude them are dropped. With iopoll the kernel does not signal completions, so such a
-    /// context polls all the time and never sleeps.
+    /// conflict with them are dropped. With iopoll the kernel does not signal completions, so such
+    /// a context polls all the time and never sleeps.
     std::uint32_t setup_flags = 0;
-    /// Called on the context's thread with the exception that left a detached task, or a joined
-    /// task whose handle was destroyed. Must not throw. By default, prints a line on stderr.
+    /// Called on the context's thread with the exception that left a detached task, or a spawned
+    /// task whose handle was destroyed before it was joined. Must not throw. By default, prints a
+    /// line on stderr.
     std::function<void(std::exception_ptr)> on_unhandled_exception = {};
     /// A backend that replaces the one named by `backend`: for tests and simulations.
     detail::backend_factory make_backend = {};
     /// The name of the thread created by start() (15 characters are shown), and of the context in
     /// messages.
     std::string name = {};
-    /// The path of a Unix socket on which a thread of its own answers what this process's contexts
-    /// do, while a context with that path exists: `coil-top PATH`, or `curl --unix-socket PATH
-    /// http://localhost/tasks`. Its mode is 0600. No socket by default, and in a simulated world.
-    /// (docs/guide/observing.md)
+    /// The path of a Unix socket on which a separate thread reports what this process's contexts
+    /// are doing, while a context with that path exists: `coil-top PATH`, or `curl --unix-socket
+    /// PATH http://localhost/tasks`. The socket's mode is 0600. Empty: no socket. No effect in a
+    /// simulated world. (docs/guide/observing.md)
     std::string admin_socket = {};
-    /// A signal (SIGUSR1, ...) on which a thread of its own writes dump_tasks() of all contexts of
+    /// A signal (SIGUSR1, ...) on which a separate thread writes dump_tasks() of all contexts of
     /// the process to stderr, while a context with this option exists. 0: none. The program must
-    /// not use that signal otherwise. No effect in a simulated world.
+    /// not use that signal for anything else. No effect in a simulated world.
     int dump_signal = 0;
     /// The file to which a trace of the process is written when it exits; the environment variable
-    /// COIL_TRACE does the same (trace.hpp). No trace by default, and in a simulated world.
+    /// COIL_TRACE does the same (trace.hpp). Empty: no trace. No effect in a simulated world.
     std::string trace_file = {};
     /// Reports turns that block the thread. On by default if coil was built with assertions.
     watchdog_options watchdog = {};

@@ -4,6 +4,7 @@
 #include <coil/context/runtime.hpp>
 #include <coil/core/task.hpp>
 
+#include <functional>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -24,43 +25,52 @@ namespace coil {
 /// stop but not waited for: objects that they refer to must belong to them or outlive the runtime's
 /// run.
 template <class T>
-[[nodiscard]] task<std::vector<T>> parallel(std::vector<task<T>> tasks) {
+[[nodiscard]] task<std::vector<T>> parallel(std::vector<task<T>>&& tasks) {
     return detail::collect(std::move(tasks), detail::spawn_beside{});
 }
-[[nodiscard]] task<> parallel(std::vector<task<>> tasks);
+[[nodiscard]] task<> parallel(std::vector<task<>>&& tasks);
 
 /// A function that combines two results into one: `T reduce(T, T)`, such as std::plus<>.
 template <class F, class T>
 concept reducer_of = std::is_invocable_r_v<T, F&, T, T>;
 
-/// As parallel(tasks), but combines the values into one: `reduce(reduce(v0, v1), v2)` and so on, on
-/// the calling context, in the order of the tasks. Throws std::invalid_argument if there are none.
+/// Like parallel(tasks), but combines the values into one: `reduce(reduce(v0, v1), v2)` and so on,
+/// on the calling context, in the order of the tasks. Throws std::invalid_argument if there are
+/// none.
 ///
 ///     const int total = co_await parallel(std::move(parts), std::plus<>());
 template <class T, reducer_of<T> Reduce>
-[[nodiscard]] COIL_CORO_WRAPPER task<T> parallel(std::vector<task<T>> tasks, Reduce reduce) {
+[[nodiscard]] COIL_CORO_WRAPPER task<T> parallel(std::vector<task<T>>&& tasks, Reduce reduce) {
     return detail::fold(std::move(tasks), std::move(reduce), detail::spawn_beside{});
 }
 
 /// The same on the contexts of `runtime`; the calling task may run anywhere.
 template <class T>
-[[nodiscard]] task<std::vector<T>> parallel(runtime& contexts, std::vector<task<T>> tasks) {
+[[nodiscard]] task<std::vector<T>> parallel(runtime& contexts, std::vector<task<T>>&& tasks) {
     return detail::collect(std::move(tasks), detail::spawn_on{contexts});
 }
-[[nodiscard]] task<> parallel(runtime& contexts, std::vector<task<>> tasks);
+[[nodiscard]] task<> parallel(runtime& contexts, std::vector<task<>>&& tasks);
 template <class T, reducer_of<T> Reduce>
-[[nodiscard]] task<T> parallel(runtime& contexts, std::vector<task<T>> tasks, Reduce reduce) {
+[[nodiscard]] task<T> parallel(runtime& contexts, std::vector<task<T>>&& tasks, Reduce reduce) {
     return detail::fold(std::move(tasks), std::move(reduce), detail::spawn_on{contexts});
 }
 
 /// Produce readable compiler errors.
 template <class T, class Reduce>
     requires(!reducer_of<Reduce, T>)
-void parallel(std::vector<task<T>>, Reduce)
+void parallel(std::vector<task<T>>&&, Reduce)
     COIL_DELETE("reduce combines two results of the tasks: T reduce(T, T), such as std::plus<>()");
 template <class T, class Reduce>
     requires(!reducer_of<Reduce, T>)
-void parallel(runtime&, std::vector<task<T>>, Reduce)
+void parallel(runtime&, std::vector<task<T>>&&, Reduce)
     COIL_DELETE("reduce combines two results of the tasks: T reduce(T, T), such as std::plus<>()");
+template <class Tasks, class... Rest>
+    requires detail::not_parallel_tasks<Tasks>
+task<> parallel(Tasks&&, Rest&&...)
+    COIL_DELETE("parallel takes a vector of tasks, and moves them: parallel(std::move(tasks))");
+template <class Tasks, class... Rest>
+    requires detail::not_parallel_tasks<Tasks>
+task<> parallel(runtime&, Tasks&&, Rest&&...)
+    COIL_DELETE("parallel takes a vector of tasks, and moves them: parallel(rt, std::move(tasks))");
 
 } // namespace coil

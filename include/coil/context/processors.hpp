@@ -14,8 +14,8 @@ namespace detail {
 /// The processors in the calling thread's affinity mask, in ascending order; never empty.
 [[nodiscard]] std::vector<int> allowed_processors();
 
-/// The CPU quota, in processors rounded up, of the cgroup named by `membership` (the text of
-/// /proc/self/cgroup) below `root` (/sys/fs/cgroup), and of its ancestors; 0: none.
+/// The lowest CPU quota, in processors rounded up, of the cgroup named by `membership` (the text of
+/// /proc/self/cgroup) below `root` (/sys/fs/cgroup) and of its ancestors; 0 if there is none.
 [[nodiscard]] unsigned quota_in_processors(const std::string& root, const std::string& membership);
 
 } // namespace detail

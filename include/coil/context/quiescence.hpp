@@ -1,7 +1,9 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
+#include <coil/base/std_function.hpp>
+
 #include <atomic>
-#include <functional>
 #include <mutex>
 #include <utility>
 
@@ -25,8 +27,8 @@ public:
     /// `wake_all` is called once per round, on the thread of the last context to become absent.
     explicit quiescence(std::function<void()> wake_all) : wake_all_(std::move(wake_all)) {}
 
-    /// No context has joined yet; all participants are present, plus `kept`, so that the round
-    /// cannot end.
+    /// Called before any context joins. Counts all participants as present, and `kept` more: if
+    /// that is not 0, the round cannot end.
     void begin(unsigned participants, unsigned kept) {
         const std::lock_guard lock(mutex_);
         present_ = participants + kept;
@@ -74,7 +76,7 @@ public:
     /// others. Counts once per round.
     void finish(participant& s) noexcept {
         const std::lock_guard lock(mutex_);
-        if (!std::exchange(s.finished, true)) {
+        if (!coil::detail::exchange(s.finished, true)) {
             --unfinished_;
         }
     }

@@ -8,8 +8,8 @@
 
 namespace coil::detail {
 
-/// Measures the delay of one coroutine in some turns: the last in the ready queue at the beginning
-/// of the turn, until it is resumed, possibly some turns later. Owner only, except delay().
+/// In some turns, measures how long one coroutine waits to be resumed: the last in the ready queue
+/// at the beginning of the turn. It may be resumed some turns later. Owner only, except delay().
 class ready_probe {
 public:
     /// Called at the beginning of each turn. Returns true if the turn is to be measured: a

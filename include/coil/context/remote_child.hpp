@@ -3,6 +3,7 @@
 #include <coil/base/assert.hpp>
 #include <coil/context/detail/claim_once.hpp>
 #include <coil/context/detail/destructor_waits.hpp>
+#include <coil/core/backoff.hpp>
 #include <coil/core/frame_allocator.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/list_node.hpp>
@@ -29,6 +30,12 @@ public:
     /// Called on the awaiting thread. Returns true if the ticket has not arrived; the receiver then
     /// owns it.
     [[nodiscard]] bool withdraw() noexcept { return claim_.claim(); }
+    /// Called on the awaiting thread if withdraw() has failed: waits until the context that has
+    /// taken a request from the ticket no longer uses the awaiter, a few instructions.
+    void wait_until_noted() const noexcept {
+        for (backoff wait; is_requesting_.load(std::memory_order_acquire); wait.once_more()) {
+        }
+    }
 
 protected:
     explicit remote_child_ticket(remote_child_owner& awaiter) noexcept : awaiter_(awaiter) {}
@@ -39,6 +46,7 @@ private:
 
     remote_child_owner& awaiter_;
     claim_once claim_;
+    std::atomic<bool> is_requesting_{false}; // it was posted with a request to destroy the task
 };
 
 /// The owner of a task that runs on another context or executor while a coroutine waits for it.
@@ -56,8 +64,10 @@ public:
     void moved_to(event_loop* loop) noexcept final;
     /// The event_loop::wait_epoch() at which the task arrived on its context.
     [[nodiscard]] std::uint64_t came() const noexcept { return came_; }
-    /// The cause of the request to destroy the task.
-    [[nodiscard]] const destructor_waits::scope* cause() const noexcept { return cause_; }
+    /// Why the task is destroyed, even if its context does that without a request.
+    [[nodiscard]] const destructor_waits::request& kill_request() const noexcept {
+        return request_;
+    }
     [[nodiscard]] virtual promise_base& child() noexcept = 0;
 
 protected:
@@ -65,6 +75,8 @@ protected:
         : task_owner(stop, false, kind::remote_child) {}
     ~remote_child_owner() { COIL_ASSERT(!is_linked()); }
 
+    /// Called when the await begins.
+    void begin_await() noexcept { request_.begin(); }
     /// Called on the awaiting thread: the awaiting frame is being destroyed and waits for the task
     /// to end by itself.
     void set_unwanted() noexcept {
@@ -80,6 +92,7 @@ protected:
             auto& arrived = static_cast<Ticket&>(node);
             if (remote_child_owner* const owner = arrived.take()) {
                 owner->note_kill_request(loop);
+                noted(arrived);
             } else {
                 delete &arrived;
             }
@@ -93,12 +106,30 @@ private:
     using delivery = void (*)(queue_node&, event_loop&) noexcept;
 
     void request_kill(remote_child_ticket& ticket, queue_node& node, delivery deliver) noexcept;
+    void add_destructor_as_cause() noexcept;
     void note_kill_request(event_loop& loop) noexcept;
+    /// Afterwards the awaiter and the ticket may be destroyed.
+    static void noted(remote_child_ticket& ticket) noexcept {
+        ticket.is_requesting_.store(false, std::memory_order_release);
+    }
     /// Whether the last examination by kill_requests found that it awaits a remote operation.
     [[nodiscard]] bool is_held_up() const noexcept { return held_up_; }
     void set_held_up(bool held_up) noexcept { held_up_ = held_up; }
+    // A task whose destruction was requested while a destructor waits on its context's thread is
+    // blocked until that destructor has returned. If that destructor is part of a cycle of waits,
+    // the task is released instead, and destroyed immediately. `at` belongs to the task's loop.
 
-    // wanted → unwanted → kill_requested, or directly; written on the awaiting thread.
+    void block(const destructor_waits& at) noexcept;
+    /// Valid until the next wait begins or this one ends, because then another destructor is on the
+    /// stack. The task remains blocked, for the others that wait for it, until it has been
+    /// destroyed.
+    void release(const destructor_waits& at) noexcept { released_in_ = at.epoch(); }
+    [[nodiscard]] bool is_released(const destructor_waits& at) const noexcept {
+        return released_in_ == at.epoch();
+    }
+    void unblock() noexcept;
+
+    // wanted → unwanted → kill_requested, or skipping unwanted; written on the awaiting thread.
     static constexpr std::uint8_t wanted = 0;
     static constexpr std::uint8_t unwanted = 1;
     static constexpr std::uint8_t kill_requested = 2;
@@ -119,10 +150,12 @@ private:
     };
 
     place place_;
-    const destructor_waits::scope* cause_ = nullptr; // written before kill_requested
+    destructor_waits::request request_; // has a cause before kill_requested
     std::uint64_t came_ = 0;
+    std::uint64_t released_in_ = 0; // an epoch; no destructor waits in epoch 0
     std::atomic<std::uint8_t> state_{wanted};
     bool held_up_ = false;
+    bool blocked_ = false;
 };
 
 } // namespace coil::detail

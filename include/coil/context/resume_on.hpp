@@ -17,9 +17,9 @@ namespace coil {
 /// direct descriptors. Plain descriptors and join handles move freely.
 ///
 /// While it is elsewhere the task does not count as work of the context that it left, whose run()
-/// may return; coil::run() and block_on() wait for it everywhere. A coroutine of another type that
-/// awaits a task must not be destroyed while that task moves, and must not be awaited by a task of
-/// the context that is left: coil does not know the root of its tree.
+/// may return; coil::run() and block_on() wait for it wherever it is. A coroutine of another type
+/// that awaits a task must not be destroyed while that task moves, and must not be awaited by a
+/// task of the context that is left: coil does not know the root of its tree.
 ///
 /// Cancellation: a stop request does not prevent the move. A shutdown of `ctx` destroys a task that
 /// is on its way to it. A context must outlive the tasks that move to it.

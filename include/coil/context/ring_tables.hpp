@@ -1,12 +1,12 @@
 #pragma once
 
+#include <coil/base/owned.hpp>
 #include <coil/uring/registered_buffers.hpp>
 #include <coil/uring/registered_files.hpp>
 #include <coil/uring/ring.hpp>
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include <sys/uio.h>
 
@@ -41,7 +41,7 @@ private:
     uring::registered_files files_;
     std::uint32_t files_number_ = 0;
     uring::registered_buffers buffers_;
-    std::vector<bool> taken_; // used slots of buffers_
+    owned<bool[]> taken_; // a slot of buffers_ is in use
 };
 
 } // namespace coil::detail

@@ -23,6 +23,9 @@ task<T> run_then_stop(task<T> work, io_context& context) {
     co_return co_await std::move(work);
 }
 
+/// Throws std::system_error if this thread runs a context, which run() would block.
+void check_may_run();
+
 } // namespace detail
 
 /// Runs a task on a new context on this thread, and returns its value or throws its exception:
@@ -30,8 +33,11 @@ task<T> run_then_stop(task<T> work, io_context& context) {
 ///     int main() { return coil::run(co_main()); }
 ///
 /// When the task is done the context shuts down: spawned tasks that have not ended are destroyed.
+/// On a thread that runs a context, which this would block, it throws std::system_error with
+/// std::errc::resource_deadlock_would_occur; await the task there.
 template <class T>
 T run(task<T> main, io_context_options options = {}) {
+    detail::check_may_run();
     io_context context(std::move(options));
     join_handle<T> result = context.spawn(detail::run_then_stop(std::move(main), context));
     context.loop().hold_work_guard(); // the task may have moved to another context
@@ -47,7 +53,13 @@ T run(task<T> main, Token token, io_context_options options = {}) {
 
 /// Produces a readable compiler error.
 template <class F, class... Rest>
-    requires std::invocable<F&>
+    requires(!detail::derived_from_task<F>)
 void run(F&&, Rest&&...) COIL_DELETE("run takes a task: call the function, run(co_main())");
+template <class T, detail::derived_from_task Second, class... Rest>
+void run(task<T>, Second&&, Rest&&...)
+    COIL_DELETE("run takes one task, which awaits the others: co_await when_all(f(), g())");
+template <class T, std::integral Number>
+void run(task<T>, Number)
+    COIL_DELETE("one thread runs the task; a runtime has several: runtime rt; rt.block_on(f())");
 
 } // namespace coil

@@ -7,6 +7,7 @@
 #include <coil/context/processors.hpp>
 #include <coil/context/quiescence.hpp>
 #include <coil/context/this_context.hpp>
+#include <coil/core/config.hpp>
 #include <coil/core/task.hpp>
 #include <coil/core/with_stop_token.hpp>
 
@@ -33,7 +34,8 @@ struct runtime_options {
     /// Whether to pin each context to one of the processors that the process may use.
     bool pin = false;
     /// Selects the context of a new top-level task: round_robin(), least_loaded(), or any function.
-    dispatcher_function dispatcher = round_robin();
+    /// Empty: round_robin().
+    dispatcher_function dispatcher = {};
 };
 
 /// Several contexts, each with its own thread, and a dispatcher that assigns each new top-level
@@ -49,8 +51,8 @@ struct runtime_options {
 /// after run(). Tasks of its contexts may call them too, except block_on, which blocks.
 ///
 /// Shutdown: stop(), an error of one context, and the destructor shut down every context as
-/// described at io_context. Stopping one of its contexts stops the runtime. The destructor must not
-/// run while run() or block_on() does.
+/// described for io_context. Stopping one of its contexts stops the runtime. The destructor must
+/// not run while run() or block_on() does.
 class runtime {
 public:
     /// Throws std::system_error if no ring can be created, and std::logic_error in a task of a
@@ -67,44 +69,93 @@ public:
 
     /// Starts a detached task on the context selected by the dispatcher. An exception that leaves
     /// it goes to that context's on_unhandled_exception.
-    void co_spawn(task<> work COIL_CAPTURED(global)) { next().co_spawn(std::move(work)); }
+    void co_spawn(task<> work COIL_CAPTURED(global),
+                  std::source_location where = std::source_location::current()) {
+        next().co_spawn(std::move(work), where);
+    }
 
     /// Starts a task on the context selected by the dispatcher; the handle returns its result.
     template <class T>
-    join_handle<T> spawn(task<T> work COIL_CAPTURED(global)) {
-        return next().spawn(std::move(work));
+    join_handle<T> spawn(task<T> work COIL_CAPTURED(global),
+                         std::source_location where = std::source_location::current()) {
+        return next().spawn(std::move(work), where);
     }
 
     /// The same for a task that is stopped by `token` (a std::stop_token or inplace_stop_token).
     template <detail::any_stop_token Token>
-    void co_spawn(task<> work COIL_CAPTURED(global), Token token) {
-        next().co_spawn(std::move(work), std::move(token));
+    void co_spawn(task<> work COIL_CAPTURED(global), Token token,
+                  std::source_location where = std::source_location::current()) {
+        next().co_spawn(std::move(work), std::move(token), where);
     }
     template <class T, detail::any_stop_token Token>
-    join_handle<T> spawn(task<T> work COIL_CAPTURED(global), Token token) {
-        return next().spawn(std::move(work), std::move(token));
+    join_handle<T> spawn(task<T> work COIL_CAPTURED(global), Token token,
+                         std::source_location where = std::source_location::current()) {
+        return next().spawn(std::move(work), std::move(token), where);
     }
 
     /// The same for a task with a name, see io_context.
-    void co_spawn(task<> work COIL_CAPTURED(global), std::string name,
+    void co_spawn(task<> work COIL_CAPTURED(global), const std::string& name,
                   std::source_location where = std::source_location::current()) {
-        next().co_spawn(std::move(work), std::move(name), where);
+        next().co_spawn(std::move(work), name, where);
     }
     template <class T>
-    join_handle<T> spawn(task<T> work COIL_CAPTURED(global), std::string name,
+    join_handle<T> spawn(task<T> work COIL_CAPTURED(global), const std::string& name,
                          std::source_location where = std::source_location::current()) {
-        return next().spawn(std::move(work), std::move(name), where);
+        return next().spawn(std::move(work), name, where);
     }
 
     /// The same for a function that returns a task: its captures live as long as the task.
     template <detail::task_function F>
-    void co_spawn(F f) {
-        next().co_spawn(std::move(f));
+    void co_spawn(F f, std::source_location where = std::source_location::current()) {
+        next().co_spawn(std::move(f), where);
     }
     template <detail::task_function F>
-    auto spawn(F f) {
-        return next().spawn(std::move(f));
+    auto spawn(F f, std::source_location where = std::source_location::current()) {
+        return next().spawn(std::move(f), where);
     }
+    template <detail::void_task_function F, detail::any_stop_token Token>
+    void co_spawn(F f, Token token, std::source_location where = std::source_location::current()) {
+        next().co_spawn(detail::call_and_keep(std::move(f)), std::move(token), where);
+    }
+    template <detail::task_function F, detail::any_stop_token Token>
+    auto spawn(F f, Token token, std::source_location where = std::source_location::current()) {
+        return next().spawn(detail::call_and_keep(std::move(f)), std::move(token), where);
+    }
+    template <detail::void_task_function F>
+    void co_spawn(F f, const std::string& name,
+                  std::source_location where = std::source_location::current()) {
+        next().co_spawn(detail::call_and_keep(std::move(f)), name, where);
+    }
+    template <detail::task_function F>
+    auto spawn(F f, const std::string& name,
+               std::source_location where = std::source_location::current()) {
+        return next().spawn(detail::call_and_keep(std::move(f)), name, where);
+    }
+
+    /// Produce readable compiler errors.
+    template <class T, class... Rest>
+        requires(!std::is_void_v<T>)
+    void co_spawn(task<T>, Rest&&...) COIL_DELETE(
+        "co_spawn takes a task<>, which has no result: spawn(t) returns a handle to the result");
+    template <detail::not_spawnable Work, class... Rest>
+    void co_spawn(Work&&, Rest&&...)
+        COIL_DELETE("co_spawn takes a task, or a function without parameters that returns one: "
+                    "co_spawn(f(x))");
+    template <detail::not_spawnable Work, class... Rest>
+    void spawn(Work&&, Rest&&...)
+        COIL_DELETE("spawn takes a task, or a function without parameters that returns one: "
+                    "spawn(f(x))");
+
+    void co_spawn(...)
+        COIL_DELETE("write co_spawn(f()), co_spawn(f(), \"name\") or co_spawn(f(), token)");
+    void spawn(...) COIL_DELETE("write spawn(f()), spawn(f(), \"name\") or spawn(f(), token)");
+    template <class Work>
+    void run(Work&&) COIL_DELETE("run() takes no task: int n = rt.block_on(f())");
+    template <class Work>
+        requires(!detail::derived_from_task<Work>)
+    void block_on(Work&&) COIL_DELETE("block_on takes a task: call the function, rt.block_on(f())");
+    template <std::convertible_to<std::string> Text>
+    explicit runtime(Text&&) COIL_DELETE("pass the number of contexts: runtime rt(4)");
 
     /// Calls `f` on a context selected by the dispatcher, which makes a runtime an executor
     /// (coil/exec/executor.hpp). An exception that leaves `f` goes to that context's
@@ -114,7 +165,8 @@ public:
     void execute(F&& f) {
         next().execute(std::forward<F>(f));
     }
-    /// Runs an executor's work there; a shutdown drops it. Throws what the dispatcher throws.
+    /// Runs an executor's work on a context selected by the dispatcher, whose exceptions propagate.
+    /// A shutdown drops the work.
     template <std::derived_from<detail::queue_node> Work>
     void submit(Work& work) {
         next().submit(work);
@@ -139,7 +191,7 @@ public:
     /// The i-th context, which runs while run() does. Tasks spawned on it directly count as well.
     [[nodiscard]] io_context& context(std::size_t i) noexcept { return *contexts_[i]; }
     [[nodiscard]] const io_context& context(std::size_t i) const noexcept { return *contexts_[i]; }
-    /// The tasks of all contexts, one context after the other, as io_context::dump_tasks().
+    /// The tasks of all contexts, one context after the other, like io_context::dump_tasks().
     [[nodiscard]] std::string dump_tasks(std::size_t limit = io_context::default_dump_limit);
     [[nodiscard]] std::string dump_tasks_json(std::size_t limit = io_context::default_dump_limit);
     [[nodiscard]] std::size_t size() const noexcept { return contexts_.size(); }
@@ -173,7 +225,7 @@ private:
     std::mutex life_; // protects the following members
     bool running_ = false;
     bool stopping_ = false;
-    bool until_stopped_ = false; // a run that ends only by stop()
+    bool until_stopped_ = false; // the run ends only on stop()
     std::uint64_t run_ = 0;      // the number of the last run that was started
     std::condition_variable ended_;
     std::exception_ptr error_;

@@ -32,7 +32,7 @@ public:
     /// Simulates another thread: calls `run` once with `work`, between turns, unless take_back() is
     /// called first.
     virtual void run_later(queue_node& work, void (*run)(queue_node&)) = 0;
-    /// Returns true if the call was still pending and is cancelled.
+    /// Returns true if the call was still pending and is now cancelled.
     [[nodiscard]] virtual bool take_back(queue_node& work) noexcept = 0;
     /// `loop` has checked for messages and is about to sleep: simulates what other threads do at
     /// that moment.

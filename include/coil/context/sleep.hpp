@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/std_chrono.hpp>
 #include <coil/context/detail/current_loop.hpp>
 #include <coil/context/detail/durations.hpp>
 #include <coil/context/detail/sleep_awaiter.hpp>
@@ -7,7 +8,6 @@
 #include <coil/core/awaitable.hpp>
 #include <coil/core/task.hpp>
 
-#include <chrono>
 #include <cstdint>
 #include <type_traits>
 
@@ -34,7 +34,7 @@ private:
     from origin_;
 };
 
-/// Sleeps for a duration. Never ends early. It ends at most 33 µs late by rounding (see
+/// Sleeps for a duration. Never ends early. It ends at most 33 µs late because of rounding (see
 /// timer_wheel), or 100 µs if timers are so dense that they share wake-ups, plus the time until the
 /// context processes its timers. A negative duration ends in the next turn of the loop.
 ///
@@ -55,7 +55,7 @@ sleep_awaitable sleep_until(std::chrono::time_point<Clock, Duration> tp) noexcep
     }
 }
 
-/// sleep_for under the name that also limits operations: `co_await timeout(1s)`.
+/// Another name for sleep_for(): `co_await timeout(1s)`. With an operation, timeout() limits it.
 template <class Rep, class Period>
 sleep_awaitable timeout(std::chrono::duration<Rep, Period> d) noexcept {
     return sleep_for(d);
@@ -65,6 +65,12 @@ sleep_awaitable timeout(std::chrono::duration<Rep, Period> d) noexcept {
 template <class Number>
     requires std::is_arithmetic_v<Number>
 sleep_awaitable sleep_for(Number) COIL_DELETE("pass a duration with a unit: sleep_for(3s)");
+template <class Rep, class Period>
+sleep_awaitable sleep_until(std::chrono::duration<Rep, Period>)
+    COIL_DELETE("this is a duration, not a time point: write sleep_for(duration)");
+template <class Clock, class Duration>
+sleep_awaitable sleep_for(std::chrono::time_point<Clock, Duration>)
+    COIL_DELETE("this is a time point, not a duration: write sleep_until(time)");
 template <class Number>
     requires std::is_arithmetic_v<Number>
 sleep_awaitable timeout(Number) COIL_DELETE("pass a duration with a unit: timeout(3s)");
@@ -73,7 +79,7 @@ template <class Work, class Number>
 sleep_awaitable timeout(Work&&, Number)
     COIL_DELETE("pass the limit as a duration with a unit: timeout(op, 3s)");
 
-/// sleep_until under the name that also limits operations.
+/// Another name for sleep_until(). With an operation, timeout_at() limits it.
 template <class Clock, class Duration>
 sleep_awaitable timeout_at(std::chrono::time_point<Clock, Duration> tp) noexcept {
     return sleep_until(tp);

@@ -16,10 +16,16 @@ namespace coil {
 inline io_context& this_context() noexcept { return detail::required_loop().context(); }
 
 /// Starts a detached task on the current context.
-inline void co_spawn(task<> work COIL_CAPTURED(global)) {
+inline void
+co_spawn(task<> work COIL_CAPTURED(global),
+         [[maybe_unused]] std::source_location where = std::source_location::current()) {
     detail::event_loop& loop = detail::required_loop();
     const auto coroutine = work.release();
+#if COIL_ASSERTIONS
+    coroutine.promise().become_root(detail::owner_of_unnamed(where));
+#else
     coroutine.promise().become_root(detail::detached_owner::instance);
+#endif
     loop.add_task(coroutine.promise(), coroutine);
 }
 
@@ -31,41 +37,62 @@ void co_spawn(task<T>, Rest&&...) COIL_DELETE(
 
 /// Starts a task on the current context; the handle returns its result.
 template <class T>
-join_handle<T> spawn(task<T> work COIL_CAPTURED(global)) {
-    return this_context().spawn(std::move(work));
+join_handle<T> spawn(task<T> work COIL_CAPTURED(global),
+                     std::source_location where = std::source_location::current()) {
+    return this_context().spawn(std::move(work), where);
 }
 
 /// The same for a task that is stopped by `token` (a std::stop_token or inplace_stop_token).
 template <detail::any_stop_token Token>
-void co_spawn(task<> work COIL_CAPTURED(global), Token token) {
-    co_spawn(with_stop_token(std::move(work), std::move(token)));
+void co_spawn(task<> work COIL_CAPTURED(global), Token token,
+              std::source_location where = std::source_location::current()) {
+    co_spawn(with_stop_token(std::move(work), std::move(token)), where);
 }
 template <class T, detail::any_stop_token Token>
-join_handle<T> spawn(task<T> work COIL_CAPTURED(global), Token token) {
-    return spawn(with_stop_token(std::move(work), std::move(token)));
+join_handle<T> spawn(task<T> work COIL_CAPTURED(global), Token token,
+                     std::source_location where = std::source_location::current()) {
+    return spawn(with_stop_token(std::move(work), std::move(token)), where);
 }
 
 /// The same for a task with a name, see io_context.
-inline void co_spawn(task<> work COIL_CAPTURED(global), std::string name,
+inline void co_spawn(task<> work COIL_CAPTURED(global), const std::string& name,
                      std::source_location where = std::source_location::current()) {
-    this_context().co_spawn(std::move(work), std::move(name), where);
+    this_context().co_spawn(std::move(work), name, where);
 }
 template <class T>
-join_handle<T> spawn(task<T> work COIL_CAPTURED(global), std::string name,
+join_handle<T> spawn(task<T> work COIL_CAPTURED(global), const std::string& name,
                      std::source_location where = std::source_location::current()) {
-    return this_context().spawn(std::move(work), std::move(name), where);
+    return this_context().spawn(std::move(work), name, where);
 }
 
 /// The same for a function that returns a task: its captures live as long as the task.
 ///
 ///     co_spawn([name]() -> task<> { co_await greet(name); });
 template <detail::void_task_function F>
-void co_spawn(F f) {
-    this_context().co_spawn(std::move(f));
+void co_spawn(F f, std::source_location where = std::source_location::current()) {
+    this_context().co_spawn(std::move(f), where);
 }
 template <detail::task_function F>
-auto spawn(F f) {
-    return this_context().spawn(std::move(f));
+auto spawn(F f, std::source_location where = std::source_location::current()) {
+    return this_context().spawn(std::move(f), where);
+}
+template <detail::void_task_function F, detail::any_stop_token Token>
+void co_spawn(F f, Token token, std::source_location where = std::source_location::current()) {
+    this_context().co_spawn(std::move(f), std::move(token), where);
+}
+template <detail::task_function F, detail::any_stop_token Token>
+auto spawn(F f, Token token, std::source_location where = std::source_location::current()) {
+    return this_context().spawn(std::move(f), std::move(token), where);
+}
+template <detail::void_task_function F>
+void co_spawn(F f, const std::string& name,
+              std::source_location where = std::source_location::current()) {
+    this_context().co_spawn(std::move(f), name, where);
+}
+template <detail::task_function F>
+auto spawn(F f, const std::string& name,
+           std::source_location where = std::source_location::current()) {
+    return this_context().spawn(std::move(f), name, where);
 }
 
 /// Produce readable compiler errors.
@@ -87,6 +114,10 @@ template <detail::task_function F>
     requires(!detail::void_task_function<F>)
 void co_spawn(F) COIL_DELETE(
     "co_spawn takes a task<>, which has no result: spawn(f) returns a handle to the result");
+
+void co_spawn(...)
+    COIL_DELETE("write co_spawn(f()), co_spawn(f(), \"name\") or co_spawn(f(), token)");
+void spawn(...) COIL_DELETE("write spawn(f()), spawn(f(), \"name\") or spawn(f(), token)");
 
 /// Lets all other ready coroutines of this context, or of this run_loop, run first.
 inline detail::yield_awaiter yield() noexcept { return {}; }

@@ -47,7 +47,7 @@ public:
             return false;
         }
         if (size_ == 0) {
-            // Never moves back: a timer that expire() fires and that is armed again at once must
+            // Never moves back: a timer that expire() fires and that is rearmed immediately must
             // wait for the next tick.
             current_ = max(current_, now_ns >> tick_shift);
             next_event_ = never;

@@ -1,6 +1,8 @@
 #pragma once
 
-#include <chrono>
+#include <coil/base/exchange.hpp>
+#include <coil/base/std_chrono.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -15,7 +17,7 @@
 ///
 ///     COIL_TRACE=/tmp/server.json ./server     # written when the program exits
 ///
-///     trace::start();                          // or around a part of it
+///     trace::start();                          // or record only a part of it
 ///     ...
 ///     trace::write("/tmp/part.json");
 ///
@@ -27,13 +29,13 @@ namespace coil::trace {
 inline constexpr std::size_t default_events = 65'536;
 
 /// Starts recording, with room for that many events per thread (32 bytes each), and discards what
-/// was recorded before. No effect while it records.
+/// was recorded before. No effect if recording is already on.
 void start(std::size_t events_per_thread = default_events);
 /// Stops recording. What was recorded can still be written.
 void stop() noexcept;
 [[nodiscard]] bool is_on() noexcept;
-/// What is in the rings, as JSON in the format of Chrome's trace viewer. While threads record, the
-/// oldest events are missing.
+/// The recorded events as JSON in the format of Chrome's trace viewer. If threads are recording
+/// during the call, the oldest events are missing.
 [[nodiscard]] std::string to_json();
 /// Writes to_json() to a file. Throws std::system_error.
 void write(const std::string& file);
@@ -50,7 +52,7 @@ struct trace_context {
     std::uint64_t span = 0;
     bool sampled = true;
 
-    /// From the value of the header `traceparent` (W3C Trace Context); nothing if it is invalid.
+    /// Parses the value of the header `traceparent` (W3C Trace Context); nullopt if it is invalid.
     [[nodiscard]] static std::optional<trace_context> parse(std::string_view traceparent) noexcept;
     /// `00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01`
     [[nodiscard]] std::string to_string() const;
@@ -93,8 +95,8 @@ void set_span_exporter(span_exporter* exporter) noexcept;
 ///         ...
 ///     }
 ///
-/// It appears in a trace, and goes to the exporter. Without both it costs about as much as the copy
-/// of its name.
+/// It appears in a trace, and is passed to the exporter. If there is neither, it costs about as
+/// much as a copy of its name.
 class trace_span {
 public:
     /// A span of a new trace.
@@ -102,7 +104,7 @@ public:
     /// A part of `parent`, or of a new trace if there is none.
     trace_span(std::string name, const std::optional<trace_context>& parent);
     trace_span(trace_span&& other) noexcept
-        : span_(std::move(other.span_)), is_open_(std::exchange(other.is_open_, false)) {}
+        : span_(std::move(other.span_)), is_open_(coil::detail::exchange(other.is_open_, false)) {}
     trace_span& operator=(trace_span&& other) noexcept;
     ~trace_span() { end(); }
 

@@ -33,10 +33,9 @@ private:
 /// The kernel allocates the notification of a zero-copy send when it reads the SQE. A send in a
 /// chain that is cancelled before it starts completes with -ECANCELED and without
 /// IORING_CQE_F_MORE, but is still notified (measured on Linux 6.18). By then the await may be over
-/// and its memory reused. So a notification counts only if it is expected: for an entry in this set
-/// whose result had IORING_CQE_F_MORE. The completions with one address as user_data keep
-/// their order, so a late notification cannot be mistaken for that of a new entry at the same
-/// address.
+/// and its memory reused. So a notification is accepted only for an entry in this set whose result
+/// had IORING_CQE_F_MORE. Completions with the same user_data arrive in order, so a late
+/// notification cannot be mistaken for that of a new entry at the same address.
 class zero_copy_set {
 public:
     void insert(zero_copy_node& node, const sqe_slot& entry) noexcept {

@@ -2,15 +2,15 @@
 
 namespace coil::sim {
 
-/// The faults that a world injects, and how often: each rate counts in a thousand. Every fault is
-/// one that Linux may show to a correct program. All rates are 0 by default: a world without a plan
+/// The faults that a world injects, and how often: each rate is per thousand. Every fault is one
+/// that Linux may show to a correct program. All rates are 0 by default: a world without a plan
 /// varies only latencies and order with the seed.
 ///
 ///     sim::world_options options;
 ///     options.faults = sim::fault_plan::timing();
 ///     options.faults.short_transfer = 100;        // one transfer in ten
 struct fault_plan {
-    // Faults that a correct program does not notice, as the runtime handles them.
+    // Faults that a correct program does not notice, because the runtime handles them.
     unsigned delay_completion = 0;  ///< a completion is posted later than its call ended
     unsigned delay_turn = 0;        ///< a runnable context is delayed (a delayed wake-up)
     unsigned late_after_cancel = 0; ///< a cancellation comes too late: the call completes by itself
@@ -26,16 +26,16 @@ struct fault_plan {
     /// A call that may wait is interrupted without effect. coil's operations report the kernel's
     /// EINTR as -ECANCELED, although no stop was requested; accept reports EINTR.
     unsigned interrupt = 0;
-    unsigned cancel = 0;          ///< a call gives ECANCELED, as when its thread exits
-    unsigned no_buffers = 0;      ///< a send or connect gives ENOBUFS
-    unsigned no_descriptors = 0;  ///< accept, socket, open, pipe give EMFILE
-    unsigned no_space = 0;        ///< a write to a file gives ENOSPC
-    unsigned io_error = 0;        ///< a call on a file gives EIO
+    unsigned cancel = 0;          ///< a call fails with ECANCELED, as when its thread exits
+    unsigned no_buffers = 0;      ///< a send or connect fails with ENOBUFS
+    unsigned no_descriptors = 0;  ///< accept, socket, open, pipe fail with EMFILE
+    unsigned no_space = 0;        ///< a write to a file fails with ENOSPC
+    unsigned io_error = 0;        ///< a call on a file fails with EIO
     unsigned lost_connection = 0; ///< a connection is reset when data is sent on it
 
     unsigned longest_delay_us = 1000; ///< the maximum for a delayed completion or turn
 
-    /// The first group, at high rates.
+    /// The faults of the first group, at high rates.
     static constexpr fault_plan timing() noexcept {
         fault_plan plan;
         plan.delay_completion = 150;

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <coil/core/config.hpp>
+
+#include <concepts>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -35,7 +38,7 @@ bool seeds_for(std::uint64_t count, const std::function<bool(std::uint64_t)>& f)
 ///         ...
 ///         return invariant_holds;
 ///     });
-template <class F>
+template <std::invocable<std::uint64_t> F>
 bool for_each_seed(std::uint64_t count, F&& f) {
     return detail::seeds_for(count, [&](std::uint64_t seed) {
         if constexpr (std::is_void_v<std::invoke_result_t<F&, std::uint64_t>>) {
@@ -47,7 +50,15 @@ bool for_each_seed(std::uint64_t count, F&& f) {
     });
 }
 
-/// The environment variable SEED, or `otherwise`: for a test of a single seed.
+/// Produces a readable compiler error.
+template <class F>
+    requires(!std::invocable<F, std::uint64_t>)
+bool for_each_seed(std::uint64_t, F&&) COIL_DELETE(
+    "the function takes a seed and makes the world: [](std::uint64_t seed) { sim::world "
+    "w(seed); ... }");
+
+/// Returns the value of the environment variable SEED, or else `otherwise`: for a test of a single
+/// seed.
 std::uint64_t seed_from_environment(std::uint64_t otherwise) noexcept;
 
 } // namespace coil::sim

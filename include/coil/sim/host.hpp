@@ -10,8 +10,10 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <source_location>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -26,7 +28,7 @@ struct host_state;
 } // namespace detail
 
 /// A computer in a simulated world, with its own contexts, addresses, descriptors and files.
-/// Created and owned by world::host(). Single-threaded, as the whole world.
+/// Created and owned by world::host(). Single-threaded, like the whole world.
 ///
 ///     sim::host& server = w.host("server");
 ///     server.on_start([](sim::host& h) { h.co_spawn(serve(7)); });
@@ -37,7 +39,8 @@ struct host_state;
 /// reach files of the simulation by mistake: its descriptors begin at 2^24.
 class host {
 public:
-    host(const host&) = delete;
+    host(const host&)
+        COIL_DELETE_COPY("the world owns its hosts: auto& server = w.host(\"server\")");
     host& operator=(const host&) = delete;
 
     [[nodiscard]] const std::string& name() const noexcept;
@@ -59,13 +62,74 @@ public:
     void end_contexts();
 
     /// Starts `work` on its first context, detached or with a handle. Nothing happens before the
-    /// world runs. The task must have ended before get() is called on the handle, as get() does not
-    /// run the world.
-    void co_spawn(task<> work) { context().co_spawn(std::move(work)); }
-    template <class T>
-    join_handle<T> spawn(task<T> work) {
-        return context().spawn(std::move(work));
+    /// world runs. The task must have ended before get() is called on the handle, because get()
+    /// does not run the world.
+    void co_spawn(task<> work COIL_CAPTURED(global),
+                  std::source_location where = std::source_location::current()) {
+        context().co_spawn(std::move(work), where);
     }
+    template <class T>
+    join_handle<T> spawn(task<T> work COIL_CAPTURED(global),
+                         std::source_location where = std::source_location::current()) {
+        return context().spawn(std::move(work), where);
+    }
+    /// The same for a task that is stopped by `token`, and for one with a name, see io_context.
+    template <coil::detail::any_stop_token Token>
+    void co_spawn(task<> work COIL_CAPTURED(global), Token token,
+                  std::source_location where = std::source_location::current()) {
+        context().co_spawn(std::move(work), std::move(token), where);
+    }
+    template <class T, coil::detail::any_stop_token Token>
+    join_handle<T> spawn(task<T> work COIL_CAPTURED(global), Token token,
+                         std::source_location where = std::source_location::current()) {
+        return context().spawn(std::move(work), std::move(token), where);
+    }
+    void co_spawn(task<> work COIL_CAPTURED(global), const std::string& name,
+                  std::source_location where = std::source_location::current()) {
+        context().co_spawn(std::move(work), name, where);
+    }
+    template <class T>
+    join_handle<T> spawn(task<T> work COIL_CAPTURED(global), const std::string& name,
+                         std::source_location where = std::source_location::current()) {
+        return context().spawn(std::move(work), name, where);
+    }
+    /// The same for a function that returns a task: its captures live as long as the task.
+    template <coil::detail::void_task_function F>
+    void co_spawn(F f, std::source_location where = std::source_location::current()) {
+        context().co_spawn(std::move(f), where);
+    }
+    template <coil::detail::task_function F>
+    auto spawn(F f, std::source_location where = std::source_location::current()) {
+        return context().spawn(std::move(f), where);
+    }
+    template <coil::detail::void_task_function F>
+    void co_spawn(F f, const std::string& name,
+                  std::source_location where = std::source_location::current()) {
+        context().co_spawn(std::move(f), name, where);
+    }
+    template <coil::detail::task_function F>
+    auto spawn(F f, const std::string& name,
+               std::source_location where = std::source_location::current()) {
+        return context().spawn(std::move(f), name, where);
+    }
+
+    /// Produce readable compiler errors.
+    template <class T, class... Rest>
+        requires(!std::is_void_v<T>)
+    void co_spawn(task<T>, Rest&&...) COIL_DELETE(
+        "co_spawn takes a task<>, which has no result: spawn(t) returns a handle to the result");
+    template <coil::detail::not_spawnable Work, class... Rest>
+    void co_spawn(Work&&, Rest&&...)
+        COIL_DELETE("co_spawn takes a task, or a function without parameters that returns one: "
+                    "co_spawn(f(x))");
+    template <coil::detail::not_spawnable Work, class... Rest>
+    void spawn(Work&&, Rest&&...)
+        COIL_DELETE("spawn takes a task, or a function without parameters that returns one: "
+                    "spawn(f(x))");
+
+    void co_spawn(...)
+        COIL_DELETE("write co_spawn(f()), co_spawn(f(), \"name\") or co_spawn(f(), token)");
+    void spawn(...) COIL_DELETE("write spawn(f()), spawn(f(), \"name\") or spawn(f(), token)");
 
     /// Simulates a power failure. Destroys its tasks where they are suspended; peers of its
     /// connections get no answer. Synchronized data of its files survives; of the rest, the seed

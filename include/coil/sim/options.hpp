@@ -1,8 +1,8 @@
 #pragma once
 
+#include <coil/base/std_chrono.hpp>
 #include <coil/sim/fault_plan.hpp>
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <coil/base/owned.hpp>
+#include <coil/base/std_chrono.hpp>
+#include <coil/core/config.hpp>
 #include <coil/sim/host.hpp>
 #include <coil/sim/options.hpp>
 #include <coil/sim/random.hpp>
 
-#include <chrono>
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <stdexcept>
@@ -33,10 +35,10 @@ public:
 ///     w.run_for(1h);                                  // a few milliseconds
 ///
 /// Time advances only when no context is runnable, plus a little with each turn of a context
-/// (world_options::turn). now(), timers and every steady clock that coil reads follow it;
-/// std::chrono::steady_clock::now() does not.
+/// (world_options::turn). now(), timers and every steady clock that coil reads follow it; so does
+/// coil::context_clock::now(), but not std::chrono::steady_clock::now().
 ///
-/// Threading: everything runs on the thread that constructed it, including the work that tasks give
+/// Threading: everything runs on the thread that constructed it, including the work that tasks pass
 /// to blocking(), asyncify() and thread pools, which runs at a later simulated time.
 class world {
 public:
@@ -44,6 +46,8 @@ public:
     using time_point = std::chrono::steady_clock::time_point;
 
     explicit world(std::uint64_t seed, world_options options = {});
+    /// Produces a readable compiler error.
+    world() COIL_DELETE_COPY("pass a seed: sim::world w(1)");
     /// Destroys the tasks of all hosts.
     ~world();
     world(const world&) = delete;
@@ -61,6 +65,11 @@ public:
     void run();
     /// Runs for `time`; the clock then shows the end of that time even if nothing happened.
     void run_for(duration time);
+    /// Produce readable compiler errors.
+    template <class Work>
+    void run(Work&&) COIL_DELETE("spawn the task on a host: w.host(\"a\").co_spawn(f()); w.run()");
+    template <std::integral Number>
+    void run_for(Number) COIL_DELETE("pass a duration with a unit: w.run_for(3s)");
     /// Runs until `reached()` returns true; it is evaluated between turns. Returns false if nothing
     /// is left to do or `limit` has passed.
     bool run_until(const std::function<bool()>& reached, duration limit = std::chrono::hours(24));

@@ -1,11 +1,11 @@
 #pragma once
 
+#include <coil/base/std_chrono.hpp>
+#include <coil/base/std_memory.hpp>
 #include <coil/uring/abi.hpp>
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string_view>
 
 namespace coil::uring {

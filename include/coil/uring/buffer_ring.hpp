@@ -29,7 +29,8 @@ namespace coil::uring {
 /// The kernel takes buffers in the order in which they were added. If none is left, the operation
 /// completes with -ENOBUFS. A completion has consumed a buffer if and only if has_buffer() is true;
 /// the result may then be 0 (a read at the end of a file). -ECANCELED, -ECONNRESET and the end of a
-/// stream consume none. A consumed buffer leaves the ring; add() returns it once its content has
+/// stream consume no buffer, but a send takes its buffer when it begins, and also consumes it if it
+/// fails or is cancelled. A consumed buffer leaves the ring; add() returns it once its content has
 /// been processed. A bundle (recvsend_flag::bundle) consumes as many consecutive buffers as its
 /// result needs, starting with buffer_id(). The ring must never hold more than entries() buffers;
 /// this is not checked.
@@ -60,9 +61,9 @@ public:
     ~buffer_ring() { close(); }
 
     /// Registers an empty ring of `entries` (a power of two, at most max_entries) as `group` (0 to
-    /// 65535). Returns 0, or -errno without a ring: -EINVAL (invalid numbers, or the kernel lacks
-    /// buffer rings: before 5.19, with `incremental` before 6.12), -EEXIST (the group exists, or
-    /// this is not the ring's thread), -ENOMEM (memory, RLIMIT_MEMLOCK), -EBUSY (this object
+    /// 65535). Returns 0, or -errno if none was registered: -EINVAL (invalid numbers, or the kernel
+    /// lacks buffer rings: before 5.19, with `incremental` before 6.12), -EEXIST (the group exists,
+    /// or this is not the ring's thread), -ENOMEM (memory, RLIMIT_MEMLOCK), -EBUSY (this object
     /// already has a ring).
     int setup(ring& r, unsigned group, unsigned entries, bool incremental) noexcept;
 

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <coil/base/owned.hpp>
+#include <coil/base/std_chrono.hpp>
 #include <coil/uring/abi.hpp>
 #include <coil/uring/backend.hpp>
 #include <coil/uring/emulated_request.hpp>
 
-#include <chrono>
 #include <climits>
 #include <cstddef>
 #include <cstdint>
@@ -30,7 +30,7 @@ class emulation;
 ///     accepted(r)     the request was consumed; the backend now owns the memory it refers to
 ///     begin(r)        the request starts (a linked one: after its predecessors)
 ///     complete(r, n)  called by the derived class, exactly once if begin() returned `pending`;
-///                     before, a multishot request may call part(r, n) any number of times
+///                     before that, a multishot request may call part(r, n) any number of times
 ///     released(r)     the memory belongs to the caller again; the completion is posted next
 ///
 /// A request that never starts (its chain broke, it was cancelled, or an argument is invalid) goes
@@ -90,13 +90,22 @@ protected:
     /// which the base class moves into its table; pipe stores the pair in `*addr`.
     virtual int begin(request& r) noexcept = 0;
 
+    /// Whether the data of a send with one buffer and no options may be sent by send(2) on
+    /// `entry.fd` before a request is made for it: the descriptor belongs to the operating system,
+    /// and no other send waits on it. If the call cannot be made without waiting, begin() is called
+    /// for the send, as for all others. accepted() and released() are not called for sends that
+    /// complete in this way.
+    virtual bool may_send_now(const sqe& entry) noexcept {
+        static_cast<void>(entry);
+        return false;
+    }
+
     /// Cancels a pending request.
     virtual outcome cancel(request& r) noexcept = 0;
 
     /// Runs until complete() or part() was called, at most until `deadline_ns` on the clock of
     /// now_ns() (`never`: without a limit). A deadline that has passed means: process only what is
-    /// ready. Returns 0, or -EINTR if a signal interrupted the wait. May return early without a
-    /// reason.
+    /// ready. Returns 0, or -EINTR if a signal interrupted the wait. May return spuriously.
     ///
     /// A derived class with a virtual clock advances it to the deadline if nothing happens earlier.
     virtual int wait(std::int64_t deadline_ns) noexcept = 0;
@@ -108,7 +117,8 @@ protected:
     virtual std::int64_t realtime_ns() noexcept = 0;
     virtual std::int64_t boottime_ns() noexcept = 0;
 
-    /// Whether the derived class implements `op`, for the probe. The base class adds its own.
+    /// Whether the derived class implements `op`, for the probe. The base class adds its own
+    /// opcodes.
     virtual bool has_opcode(opcode op) const noexcept = 0;
 
     /// Duplicates `descriptor` for the file table: returns a descriptor (>= 0) of the derived class
@@ -122,6 +132,9 @@ protected:
     /// cancellation by descriptor compares files.
     virtual bool is_open(int descriptor) noexcept { return descriptor >= 0; }
     virtual bool is_same_file(int one, int other) noexcept { return one == other; }
+    /// Called before a cancellation by descriptor: requests that wait on an earlier file with this
+    /// number do not count as requests on the descriptor.
+    virtual void forget_earlier_file(int descriptor) noexcept { static_cast<void>(descriptor); }
     /// The maximum number of files in a table (RLIMIT_NOFILE).
     virtual unsigned max_files() noexcept { return 1U << 20; }
 
@@ -152,8 +165,8 @@ protected:
     void complete(request& r, int result, std::uint32_t flags = 0) noexcept;
 
     /// Posts one result of a multishot request that continues, with cqe_flag::more. Returns false
-    /// if the completion queue is full: the request must then end, as io_uring's do, by complete()
-    /// with its next result.
+    /// if the completion queue is full: the request must then end, like those of io_uring: call
+    /// complete() with its next result.
     [[nodiscard]] bool part(request& r, int result, std::uint32_t flags = 0) noexcept;
 
     /// Posts a completion that belongs to no request of this ring (msg_ring from another ring).

@@ -1,10 +1,10 @@
 #pragma once
 
+#include <coil/base/owned.hpp>
 #include <coil/uring/abi.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -68,7 +68,13 @@ public:
         }
         return group_grows_ ? bytes >= parts_[part_count_ - 1].iov_len : bytes != 0;
     }
-    /// Whether a send or recv may use several buffers of the group at once.
+    /// Whether the first message that a recvmsg finds completes it, in spite of MSG_WAITALL: there
+    /// is space for control data, which the next message would overwrite. A short result is then no
+    /// failure.
+    bool ends_with_message() const noexcept {
+        return op() == opcode::recvmsg && header.msg_controllen != 0;
+    }
+    /// Whether a send or recv may use several buffers of the group together.
     bool bundles() const noexcept { return bundles_; }
 
     /// sendmsg, recvmsg: the header for the system call, with the caller's name and control areas
@@ -82,9 +88,13 @@ public:
 
     /// Zero when begin() is called; for any use by the derived class.
     std::uint64_t world = 0;
-    /// Zero when begin() is called: the bytes transferred so far if more are to come (MSG_WAITALL).
-    /// complete() does not add it to the result.
+    /// The bytes transferred so far if more are to come (MSG_WAITALL). Zero when begin() is called,
+    /// unless a part was sent immediately (may_send_now()). complete() does not add it to the
+    /// result.
     std::uint32_t done = 0;
+    /// A receive with MSG_WAITALL: whether a message or its control data did not fit, which breaks
+    /// a chain as a short result does. False when begin() is called.
+    bool truncated = false;
     /// Links for lists of the derived class; null when begin() is called.
     emulated_request* world_next = nullptr;
     emulated_request* world_previous = nullptr;
@@ -111,6 +121,7 @@ private:
     ::iovec* parts_ = nullptr;
     unsigned part_count_ = 0;
     stage stage_ = stage::held;
+    bool plain_ = false; // a send or recv without options
     bool multishot_ = false;
     bool bundles_ = false;
     bool empties_group_ = false;
@@ -118,8 +129,9 @@ private:
     bool kept_ = false;
     bool listed_ = false;   // in the list of cancellable requests
     bool limits_ = false;   // a link timeout that is armed
-    bool follows_ = false;  // in a chain, not its first request
+    bool follows_ = false;  // in a chain, but not its first request
     bool taken_ = false;    // the reserved buffer has left the group's queue; result_flags name it
+    bool notifies_ = false; // a zero-copy send, whose notification is posted whatever its result
     unsigned selected_ = 0; // the number of buffers reserved by select()
     std::uint16_t buffer_id_ = 0;
     int early_result_ = 0; // the error that prevents the start
@@ -142,7 +154,7 @@ private:
     std::uint64_t ticks_ = 0;    // a multishot timeout: the remaining ticks, 0 for no limit
     std::size_t heap_index_ = 0; // counted from 1; 0: not in the heap
     std::vector<::iovec> bundle_;
-    std::unique_ptr<std::byte[]> copies_;
+    coil::detail::owned<std::byte[]> copies_;
     std::size_t copies_size_ = 0;
 };
 

@@ -20,14 +20,37 @@ namespace coil::uring {
 ///   submitted to the ring: an operation submitted just before it may be executed on the new file.
 ///   If a file is closed before the backend has seen its end (a closed peer, an error), and another
 ///   file reuses the number, the first wait on the new file may notice an event up to 2 ms late, or
-///   not at all if the new file is closed by a plain close(2) as well before that.
+///   not at all if the new file is also closed by a plain close(2) before that.
 /// - A multishot poll reports the states that each loop turn finds, not each change between turns.
 /// - A ring belongs to the process that created it; a child process cannot use it.
+/// - Cancellation by descriptor compares files. Without kcmp(2), which sandboxes forbid, two
+///   numbers count as the same file only if they name the same socket.
 /// - Not supported: setup flags such as sqpoll, iopoll, sqe128, cqe32, no_mmap and no_sqarray,
-///   eventfds for completions, restrictions, personalities, resource tags, resizing.
+///   completions of two sizes, eventfds for completions, restrictions, personalities, resource
+///   tags, resizing, cloning of registered buffers, queries, a ring's registered number, buffer
+///   rings in the kernel's memory (pbuf_ring_flag::mmap), registered waits, the choice of a clock
+///   and a signal mask for waits, and socket commands other than getsockopt and setsockopt.
 /// - accept sets O_NONBLOCK on the listening socket permanently; connect sets it for the duration
 ///   of connect(2). The flags of other descriptors do not change.
 /// - Zero-copy operations copy.
+/// - An invalid address is a crash instead of -EFAULT for the structures that io_uring_enter(2)
+///   takes, for a recvmsg whose header is in read-only memory, and for the provided buffer of a
+///   multishot recvmsg.
+/// - Cancelling a wait for a futex, or for a child that takes a thread, waits until the thread has
+///   left its system call: tens of microseconds. If the thread has not left the call after tens of
+///   milliseconds, the result is -EALREADY, and the wait ends later.
+/// - A multishot request on a file that cannot be polled fails with the operation's own error (for
+///   accept on a regular file -ENOTSOCK), even if io_uring would hand it to a thread
+///   (sqe_flag::async, after a drain) and return -EBADFD.
+/// - A bundle without a length receives a datagram into all buffers that it needs; io_uring uses as
+///   many as an earlier request of the ring needed, at least one, and truncates the datagram. With
+///   a length (`len`), both use the buffers for that length.
+/// - A bundle with MSG_PEEK reports bytes once; io_uring may put them into several buffers again.
+/// - A receive with MSG_TRUNC and MSG_WAITALL discards `len` bytes of a TCP stream; io_uring
+///   discards more if they arrive in parts.
+/// - A send from a group of classic provided buffers sends at most `len` bytes; io_uring sends the
+///   buffer as a whole.
+/// - An fsync of a range (`len` is not 0) writes the whole file.
 /// - native_handle() is an epoll descriptor. msg_ring reaches other rings of this backend in the
 ///   same process, with data only (no files).
 ///

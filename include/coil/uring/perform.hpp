@@ -110,7 +110,7 @@ inline sqe fchmodat(int dirfd, const char* path, std::uint32_t mode, int flags) 
     return s;
 }
 
-/// fchownat(2), or fchown(2) where `path` is null.
+/// fchownat(2), or fchown(2) if `path` is null.
 inline sqe fchownat(int dirfd, const char* path, ::uid_t owner, ::gid_t group, int flags) noexcept {
     sqe s{};
     s.opcode = static_cast<std::uint8_t>(call_opcode::fchownat);
@@ -122,8 +122,8 @@ inline sqe fchownat(int dirfd, const char* path, ::uid_t owner, ::gid_t group, i
     return s;
 }
 
-/// utimensat(2), or futimens(3) where `path` is null. `times`: access and modification time, or
-/// null for now.
+/// utimensat(2), or futimens(3) if `path` is null. `times`: access and modification time, or null
+/// for now.
 inline sqe utimensat(int dirfd, const char* path, const ::timespec* times, int flags) noexcept {
     sqe s{};
     s.opcode = static_cast<std::uint8_t>(call_opcode::utimensat);
@@ -134,7 +134,7 @@ inline sqe utimensat(int dirfd, const char* path, const ::timespec* times, int f
     return s;
 }
 
-/// statvfs(3), or fstatvfs(3) where `path` is null.
+/// statvfs(3), or fstatvfs(3) if `path` is null.
 inline sqe statvfs(int fd, const char* path, struct ::statvfs* into) noexcept {
     sqe s{};
     s.opcode = static_cast<std::uint8_t>(call_opcode::statvfs);

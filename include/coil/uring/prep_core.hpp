@@ -25,7 +25,7 @@ namespace coil::uring::prep {
 /// Does nothing; completes with 0.
 constexpr sqe nop() noexcept { return detail::entry(opcode::nop, -1); }
 
-/// Completes with `result` (Linux 6.10; older kernels ignore it and complete with 0 or -EINVAL).
+/// Completes with `result` (Linux 6.10). Older kernels complete with 0 or -EINVAL instead.
 constexpr sqe nop_result(int result) noexcept {
     sqe s = detail::entry(opcode::nop, -1, 0, static_cast<std::uint32_t>(result));
     s.nop_flags = nop_flag::inject_result;
@@ -41,14 +41,14 @@ constexpr sqe poll_add(int fd, unsigned mask) noexcept {
     return s;
 }
 
-/// As poll_add, repeatedly: one completion per wake-up, each but the last with cqe_flag::more.
+/// Like poll_add, but repeated: one completion per wake-up, each but the last with cqe_flag::more.
 constexpr sqe poll_multishot(int fd, unsigned mask) noexcept {
     sqe s = prep::poll_add(fd, mask);
     s.len = poll_flag::add_multi;
     return s;
 }
 
-/// Cancels the poll with that user_data: 0, -ENOENT, or -EALREADY if it is just completing.
+/// Cancels the poll with that user_data: 0, -ENOENT, or -EALREADY if it is already completing.
 constexpr sqe poll_remove(std::uint64_t user_data) noexcept {
     return detail::entry(opcode::poll_remove, -1, user_data);
 }
@@ -68,7 +68,7 @@ inline sqe epoll_ctl(int epfd, int op, int fd, ::epoll_event* event) noexcept {
                          static_cast<std::uint64_t>(static_cast<std::uint32_t>(fd)));
 }
 
-/// Has no timeout: link a link_timeout behind it.
+/// Has no timeout: link a link_timeout after it.
 inline sqe epoll_wait(int epfd, ::epoll_event* events, int maxevents) noexcept {
     return detail::entry(opcode::epoll_wait, epfd, detail::address(events),
                          static_cast<std::uint32_t>(maxevents));
@@ -78,20 +78,20 @@ inline sqe epoll_wait(int epfd, ::epoll_event* events, int maxevents) noexcept {
 
 /// Completes with -ETIME on expiry, or with 0 once `count` other requests have completed (`count`
 /// 0: time only). Relative unless timeout_flag::abs; the clock is CLOCK_MONOTONIC unless
-/// timeout_flag::boottime or realtime. Its expiry also ends the current wait of the ring's thread,
-/// even if that waits for more completions.
+/// timeout_flag::boottime or realtime. When it expires, the current io_uring_enter(2) of the ring
+/// stops waiting, even if fewer completions have arrived than it was asked for.
 inline sqe timeout(const timespec* ts, unsigned count = 0, std::uint32_t flags = 0) noexcept {
     sqe s = detail::entry(opcode::timeout, -1, detail::address(ts), 1, count);
     s.timeout_flags = flags;
     return s;
 }
 
-/// Completes with -ETIME every `ts`, `count` times, 0 for no limit (Linux 6.4).
+/// Completes with -ETIME each time `ts` has passed, `count` times; 0: without limit (Linux 6.4).
 inline sqe timeout_multishot(const timespec* ts, unsigned count = 0) noexcept {
     return prep::timeout(ts, count, timeout_flag::multishot);
 }
 
-/// Cancels the timeout with that user_data: 0, -ENOENT, or -EBUSY if it is just expiring.
+/// Cancels the timeout with that user_data: 0, -ENOENT, or -EBUSY if it is already expiring.
 constexpr sqe timeout_remove(std::uint64_t user_data) noexcept {
     return detail::entry(opcode::timeout_remove, -1, user_data);
 }
@@ -123,7 +123,7 @@ constexpr sqe cancel(std::uint64_t user_data, std::uint32_t flags = 0) noexcept 
     return s;
 }
 
-/// Cancels one request on this descriptor, with cancel_flag::all every one (Linux 5.19).
+/// Cancels one request on this descriptor or, with cancel_flag::all, every one (Linux 5.19).
 constexpr sqe cancel_fd(int fd, std::uint32_t flags = 0) noexcept {
     sqe s = detail::entry(opcode::async_cancel, fd);
     s.cancel_flags = flags | cancel_flag::fd;
@@ -137,7 +137,7 @@ constexpr sqe cancel_any() noexcept {
     return s;
 }
 
-/// Cancels one request of that kind, with cancel_flag::all every one (Linux 6.6).
+/// Cancels one request with this opcode or, with cancel_flag::all, every one (Linux 6.6).
 constexpr sqe cancel_op(opcode op, std::uint32_t flags = 0) noexcept {
     sqe s = detail::entry(opcode::async_cancel, -1, 0, static_cast<std::uint32_t>(op));
     s.cancel_flags = flags | cancel_flag::op;
@@ -155,7 +155,7 @@ constexpr sqe msg_ring(int ring_fd, unsigned res, std::uint64_t user_data,
     return s;
 }
 
-/// As msg_ring; `cqe_flags` become the completion's flags (Linux 6.3).
+/// Like msg_ring; `cqe_flags` become the completion's flags (Linux 6.3).
 constexpr sqe msg_ring_flags(int ring_fd, unsigned res, std::uint64_t user_data,
                              std::uint32_t cqe_flags, std::uint32_t flags = 0) noexcept {
     sqe s = prep::msg_ring(ring_fd, res, user_data, flags | msg_ring_flag::flags_pass);
@@ -164,7 +164,7 @@ constexpr sqe msg_ring_flags(int ring_fd, unsigned res, std::uint64_t user_data,
 }
 
 /// Sends the direct descriptor `source_slot` to `target_slot` (or file_index_alloc) of the ring
-/// `ring_fd`, whose completion carries `user_data` (Linux 6.0).
+/// `ring_fd`, and posts a completion with `user_data` to that ring (Linux 6.0).
 constexpr sqe msg_ring_fd(int ring_fd, unsigned source_slot, std::uint32_t target_slot,
                           std::uint64_t user_data, std::uint32_t flags = 0) noexcept {
     sqe s = detail::entry(opcode::msg_ring, ring_fd, msg_ring_command::send_fd, 0, user_data);
@@ -175,7 +175,8 @@ constexpr sqe msg_ring_fd(int ring_fd, unsigned source_slot, std::uint32_t targe
 }
 
 /// Waits while `*word == value`: completes with 0 when woken, -EAGAIN if it differs (Linux 6.7).
-/// `mask` selects the wakers. `futex_flags`: futex_flag::*; the waker must use the same.
+/// Only a wake-up whose mask has a bit in common with `mask` counts. `futex_flags`: futex_flag::*;
+/// the waker must use the same.
 ///
 /// Use futex_flag::private_ only after the process has started its second thread: Linux 6.16 to
 /// 6.18, at least, lose a private wait that is pending when that thread starts.
@@ -197,7 +198,8 @@ inline sqe futex_wake(const void* word, std::uint64_t count, std::uint64_t mask 
 }
 
 /// Waits for any of `count` words; completes with the index of the one that was woken (Linux 6.7).
-/// The array is read at submission. No `flags` are defined yet: any completes with -EINVAL.
+/// The array is read at submission. No `flags` are defined yet: values other than 0 fail with
+/// -EINVAL.
 inline sqe futex_waitv(const futex_waiter* waiters, unsigned count, unsigned flags = 0) noexcept {
     sqe s = detail::entry(opcode::futex_waitv, 0, detail::address(waiters), count);
     s.futex_flags = flags;

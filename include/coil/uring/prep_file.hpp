@@ -86,7 +86,7 @@ constexpr sqe read_multishot(int fd, unsigned len, std::uint64_t offset, unsigne
 
 // ---- open and close. The `_direct` forms put the file into slot `index` of the ring's file table
 // and complete with 0; with file_index_alloc the kernel chooses a free slot and completes with its
-// number. Close-on-exec flags are refused with -EINVAL there.
+// number. The `_direct` forms refuse close-on-exec flags with -EINVAL.
 
 inline sqe openat(int dfd, const char* path, int flags, ::mode_t mode = 0) noexcept {
     sqe s = detail::entry(opcode::openat, dfd, detail::address(path), mode);
@@ -260,7 +260,7 @@ inline sqe pipe(int fds[2], int flags = 0) noexcept {
     return s;
 }
 
-/// As pipe, into two consecutive slots from `index`, or two free ones with file_index_alloc.
+/// Like pipe, but into two consecutive slots from `index`, or two free ones with file_index_alloc.
 inline sqe pipe_direct(int fds[2], int flags, std::uint32_t index) noexcept {
     sqe s = prep::pipe(fds, flags);
     s.file_index = detail::slot(index);

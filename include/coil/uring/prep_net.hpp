@@ -26,7 +26,7 @@ constexpr sqe socket(int domain, int type, int protocol, unsigned flags = 0) noe
     return s;
 }
 
-/// As socket, into slot `index` of the ring's file table (file_index_alloc: the result is the
+/// Like socket, but into slot `index` of the ring's file table (file_index_alloc: the result is the
 /// slot).
 constexpr sqe socket_direct(int domain, int type, int protocol, std::uint32_t index,
                             unsigned flags = 0) noexcept {
@@ -52,7 +52,7 @@ inline sqe accept(int fd, ::sockaddr* addr, ::socklen_t* len, int flags) noexcep
     return s;
 }
 
-/// As accept, into slot `index` of the ring's file table (or file_index_alloc).
+/// Like accept, but into slot `index` of the ring's file table (or file_index_alloc).
 inline sqe accept_direct(int fd, ::sockaddr* addr, ::socklen_t* len, int flags,
                          std::uint32_t index) noexcept {
     sqe s = prep::accept(fd, addr, len, flags);
@@ -67,7 +67,7 @@ inline sqe accept_multishot(int fd, int flags) noexcept {
     return s;
 }
 
-/// As accept_multishot, into free slots of the ring's file table; each result is a slot.
+/// Like accept_multishot, but into free slots of the ring's file table; each result is a slot.
 inline sqe accept_multishot_direct(int fd, int flags) noexcept {
     sqe s = prep::accept_multishot(fd, flags);
     s.file_index = file_index_alloc;
@@ -128,7 +128,7 @@ inline sqe send_zc(int fd, const void* buf, std::size_t len, int flags,
     return s;
 }
 
-/// As send_zc, out of the registered buffer `index`.
+/// Like send_zc, but from the registered buffer `index`.
 inline sqe send_zc_fixed(int fd, const void* buf, std::size_t len, int flags, unsigned index,
                          std::uint16_t zc_flags = 0) noexcept {
     sqe s = prep::send_zc(fd, buf, len, flags, zc_flags);
@@ -137,7 +137,7 @@ inline sqe send_zc_fixed(int fd, const void* buf, std::size_t len, int flags, un
     return s;
 }
 
-/// As send_zc, for sendmsg (Linux 6.1).
+/// Like send_zc, but for sendmsg (Linux 6.1).
 inline sqe sendmsg_zc(int fd, const ::msghdr* msg, int flags, std::uint16_t zc_flags = 0) noexcept {
     sqe s = detail::entry(opcode::sendmsg_zc, fd, detail::address(msg), 1);
     s.msg_flags = static_cast<std::uint32_t>(flags);
@@ -172,7 +172,7 @@ constexpr sqe recv_multishot(int fd, int flags, unsigned group) noexcept {
     return s;
 }
 
-/// As recv_multishot; each buffer starts with a recvmsg_out. Only msg_namelen and msg_controllen
+/// Like recv_multishot; each buffer starts with a recvmsg_out. Only msg_namelen and msg_controllen
 /// of the header are used; it lives until the last completion.
 inline sqe recvmsg_multishot(int fd, ::msghdr* msg, int flags, unsigned group) noexcept {
     sqe s = prep::recvmsg(fd, msg, flags);

@@ -15,7 +15,7 @@ public:
     /// No opcode is supported.
     constexpr probe_result() noexcept = default;
 
-    /// From the answer of io_uring_register(2).
+    /// From the result of io_uring_register(2).
     explicit constexpr probe_result(const probe& p) noexcept {
         for (unsigned i = 0; i < p.ops_len; ++i) {
             if ((p.ops[i].flags & op_supported) != 0) {
@@ -69,8 +69,8 @@ struct availability {
     explicit operator bool() const noexcept { return usable; }
 };
 
-/// Sets up a small ring, sends one entry through it and closes it. Any thread. Takes some ten
-/// microseconds, so cache the result. Throws only std::bad_alloc.
+/// Sets up a small ring, sends one entry through it and closes it. Any thread. Takes on the order
+/// of ten microseconds, so cache the result. Throws only std::bad_alloc.
 availability available();
 
 /// One sentence for an errno of io_uring_setup(2): what it means and what to do. Reads this

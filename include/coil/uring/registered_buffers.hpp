@@ -41,8 +41,8 @@ public:
     /// Calls setup(); throws std::system_error, whose message names the cause and the remedy.
     registered_buffers(ring& r, unsigned slots);
 
-    /// Registers a table of `slots` (1 to max_slots) empty slots. Returns 0, or -errno without a
-    /// table: -EINVAL (invalid number, or a kernel older than 5.13), -EBUSY (the ring or this
+    /// Registers a table of `slots` (1 to max_slots) empty slots. Returns 0, or -errno if none was
+    /// registered: -EINVAL (invalid number, or a kernel older than 5.13), -EBUSY (the ring or this
     /// object already has a table), -ENOMEM, -EEXIST (not the ring's thread).
     int setup(ring& r, unsigned slots) noexcept;
 
@@ -62,7 +62,7 @@ public:
     /// -EBADF (no table).
     int update(unsigned slot, std::span<const ::iovec> buffers) noexcept;
 
-    /// Empties `count` slots from `slot` on, whether in use or not. Returns 0 or -errno as
+    /// Empties `count` slots from `slot` on, whether in use or not. Returns 0, or -errno like
     /// update().
     int clear(unsigned slot, unsigned count = 1) noexcept;
 

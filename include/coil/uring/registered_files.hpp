@@ -23,12 +23,13 @@ namespace coil::uring {
 ///
 /// Results of operations:
 ///
-/// - -EBADF: use, fixed_fd_install or close_direct of an empty slot; use of one beyond the table.
+/// - -EBADF: using, installing (fixed_fd_install) or closing an empty slot; using a slot beyond the
+///   end of the table.
 /// - -EINVAL: opening or closing a slot beyond the table; O_CLOEXEC and similar flags, which do not
 ///   apply to slots.
-/// - -ENFILE: file_index_alloc found no free slot, or there is no table. The opened file is closed
-///   again; an accepted connection is lost.
-/// - -ENXIO: there is no table.
+/// - -ENFILE: file_index_alloc found no free slot, or the ring has no table. The opened file is
+///   closed again; an accepted connection is lost.
+/// - -ENXIO: opening or closing an explicit slot of a ring that has no table.
 ///
 /// Opening into a slot in use replaces its file. Slots may be changed while operations use them:
 /// operations already submitted keep the old file, which is closed when the last of them ends.
@@ -46,9 +47,9 @@ public:
     /// Calls setup(); throws std::system_error, whose message names the cause and the remedy.
     registered_files(ring& r, unsigned slots);
 
-    /// Registers a table of `slots` empty slots. Returns 0, or -errno without a table: -EMFILE
-    /// (more than RLIMIT_NOFILE or max_slots), -EINVAL (no slots), -EBUSY (the ring or this object
-    /// already has a table), -ENOMEM, -EEXIST (not the ring's thread).
+    /// Registers a table of `slots` empty slots. Returns 0, or -errno if none was registered:
+    /// -EMFILE (more than RLIMIT_NOFILE or max_slots), -EINVAL (no slots), -EBUSY (the ring or this
+    /// object already has a table), -ENOMEM, -EEXIST (not the ring's thread).
     int setup(ring& r, unsigned slots) noexcept;
 
     /// Unregisters the table; files without another reference are closed. Does nothing without a
@@ -67,7 +68,7 @@ public:
     /// -ENOMEM. -EINVAL: slots beyond the table. -EBADF: no table.
     int update(unsigned slot, std::span<const int> fds) noexcept;
 
-    /// Empties `count` slots from `slot` on, whether in use or not. Returns 0 or -errno as
+    /// Empties `count` slots from `slot` on, whether in use or not. Returns 0, or -errno like
     /// update().
     int clear(unsigned slot, unsigned count = 1) noexcept;
 

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <coil/base/owned.hpp>
+#include <coil/base/std_chrono.hpp>
+#include <coil/base/std_memory.hpp>
 #include <coil/uring/abi.hpp>
 #include <coil/uring/backend.hpp>
 #include <coil/uring/detail/tsan.hpp>
@@ -10,9 +13,7 @@
 
 #include <atomic>
 #include <cassert>
-#include <chrono>
 #include <cstdint>
-#include <memory>
 
 namespace coil::uring {
 
@@ -50,10 +51,12 @@ public:
     /// Throws std::system_error with an errno as its code and a message that names cause and remedy
     /// (EPERM: kernel.io_uring_disabled or seccomp; ENOSYS: kernel too old or call blocked; ENOMEM:
     /// RLIMIT_MEMLOCK; EMFILE). The code is EINVAL for options that no kernel can grant.
-    explicit ring(const ring_options& options, std::unique_ptr<backend> k = make_linux_backend());
+    explicit ring(const ring_options& options);
+    ring(const ring_options& options, std::unique_ptr<backend> k);
 
     /// Sets up exactly the ring that `p` describes: all its `flags` are required.
-    ring(unsigned entries, const params& p, std::unique_ptr<backend> k = make_linux_backend());
+    ring(unsigned entries, const params& p);
+    ring(unsigned entries, const params& p, std::unique_ptr<backend> k);
 
     ring(const ring&) = delete;
     ring& operator=(const ring&) = delete;
@@ -112,11 +115,17 @@ public:
 
     // ---- the one system call
 
-    /// Calls `f(const sqe&)` for each of these entries, oldest first.
+    /// Calls `f(const sqe&)`, oldest first, for each entry that was committed since the previous
+    /// call with the same `seen` and that the kernel has not consumed. `seen` is 0 before the first
+    /// call. Entries that the kernel has refused are still ready, but are not visited again.
     template <class F>
-    void for_each_ready_sqe(F&& f) const {
-        for (std::uint32_t i = load_acquire(sq_head_); i != tail_; ++i) {
-            f(sqes_[array_[i & sq_mask_]]);
+    void for_each_ready_sqe(std::uint32_t& seen, F&& f) const {
+        const std::uint32_t head = load_acquire(sq_head_);
+        if (tail_ - seen > tail_ - head) {
+            seen = head; // the kernel has consumed what came before
+        }
+        for (; seen != tail_; ++seen) {
+            f(sqes_[array_[seen & sq_mask_]]);
         }
     }
 
@@ -276,7 +285,7 @@ public:
     /// that is merely full loses none.
     unsigned cq_overflow() const noexcept { return load_relaxed(cq_lost_); }
 
-    // The names of earlier releases; they go with the next one.
+    // The former names; they will be removed in the next release.
     [[deprecated("use sq_space_left()")]] unsigned room() const noexcept { // retired
         return sq_space_left();
     }
@@ -354,7 +363,7 @@ private:
     std::uint32_t* sq_flags_ = nullptr;
     std::uint32_t* sq_dropped_ = nullptr;
     std::uint32_t* cq_lost_ = nullptr;
-    std::unique_ptr<backend> backend_;
+    coil::detail::owned<backend> backend_;
     probe_result opcodes_;
 };
 

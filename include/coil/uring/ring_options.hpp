@@ -25,7 +25,7 @@ inline constexpr std::uint32_t default_setup_flags = setup::clamp | setup::submi
 ///
 /// While the kernel returns ENOMEM (RLIMIT_MEMLOCK), both queues are halved, down to 8 entries.
 ///
-/// Not supported, as a ring uses entries of the standard sizes in kernel memory and the index
+/// Not supported, because a ring uses entries of the standard sizes in kernel memory and the index
 /// array: sqe128, cqe32, cqe_mixed, no_mmap, registered_fd_only, no_sqarray.
 struct ring_options {
     unsigned entries = 256;  // submission queue; the kernel rounds up to a power of two

@@ -88,7 +88,7 @@ void add_call_areas(area_list& areas, opcode op, const sqe& s, bool is_multishot
 
 } // namespace
 
-/// Whether its data is described by an array of iovecs.
+/// Whether the request's data is described by an array of iovecs.
 bool emulation::is_vector(const request& r) noexcept {
     return has_trait(r.op(), opcode_info::vector) ||
            ((r.op() == opcode::send || r.op() == opcode::send_zc) &&

@@ -59,15 +59,18 @@ int buffer_groups::add_ring(const buf_reg& reg) noexcept try {
     return -ENOMEM;
 }
 
-int buffer_groups::remove_ring(unsigned number) noexcept {
-    const group* g = find(number);
+int buffer_groups::remove_ring(const buf_reg& reg) noexcept {
+    if (reg.resv[0] != 0 || reg.resv[1] != 0 || reg.resv[2] != 0 || reg.flags != 0) {
+        return -EINVAL;
+    }
+    const group* g = find(reg.bgid);
     if (g == nullptr) {
         return -ENOENT;
     }
     if (g->ring == nullptr) {
         return -EINVAL;
     }
-    groups_.erase(static_cast<std::uint16_t>(number));
+    groups_.erase(reg.bgid);
     return 0;
 }
 
@@ -80,15 +83,6 @@ int buffer_groups::head_of(unsigned number) noexcept {
 }
 
 int buffer_groups::provide(const sqe& entry) noexcept try {
-    if (entry.fd <= 0 || entry.fd > 1 << 16) {
-        return -E2BIG;
-    }
-    if (entry.len == 0) {
-        return -EINVAL;
-    }
-    if (entry.off + static_cast<std::uint64_t>(entry.fd) > 1U << 16) {
-        return -EINVAL;
-    }
     group& g = groups_[entry.buf_group];
     if (g.ring != nullptr) {
         return -EINVAL;
@@ -106,9 +100,6 @@ int buffer_groups::provide(const sqe& entry) noexcept try {
 }
 
 int buffer_groups::remove(unsigned number, unsigned count) noexcept {
-    if (count == 0 || count > 1U << 16) {
-        return -EINVAL;
-    }
     group* g = find(number);
     if (g == nullptr) {
         return -ENOENT;
@@ -136,7 +127,8 @@ bool buffer_groups::consume(group& g, unsigned count, std::size_t bytes) noexcep
         b.addr += used;
         b.len -= used;
         bytes -= used;
-        if (b.len != 0) {
+        // A truncated datagram may be longer than all buffers, so an entry of size 0 ends the loop.
+        if (b.len != 0 || used == 0) {
             return true;
         }
         ++g.head;

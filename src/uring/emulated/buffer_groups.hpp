@@ -27,11 +27,11 @@ public:
     };
 
     group* find(unsigned number) noexcept;
-    /// Checks the description of a ring, but not its memory: 0 or -errno. Precondition of
-    /// add_ring().
+    /// Checks the description of a ring, but not its memory. Returns 0, as add_ring() requires, or
+    /// -errno.
     int check_ring(const buf_reg& reg) noexcept;
     int add_ring(const buf_reg& reg) noexcept;
-    int remove_ring(unsigned number) noexcept;
+    int remove_ring(const buf_reg& reg) noexcept;
     int head_of(unsigned number) noexcept;
     int provide(const sqe& entry) noexcept;
     int remove(unsigned number, unsigned count) noexcept;

@@ -1,6 +1,7 @@
 #include "../system_calls.hpp"
 #include "emulation.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <new>
 #include <utility>
@@ -59,56 +60,80 @@ void emulation::grow_hash() noexcept try {
 
 // ---- cancelling
 
-/// 0: cancelled, now or soon; -EALREADY: it completes with its own result.
+/// The canceller's result if the request was cancelled. As on Linux, it is the number of cancelled
+/// requests for those that wait for neither a file nor a timeout, and 0 for the others.
+int emulation::result_of_cancelling(const request& victim) noexcept {
+    switch (victim.op()) {
+    case opcode::futex_wait:
+    case opcode::futex_waitv:
+    case opcode::waitid:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/// Adds a request to those that finish_ended() handles after the completion of the canceller.
+void emulation::end_later(request& r, stage s) noexcept {
+    r.stage_ = s;
+    r.queued_ = nullptr;
+    (ended_ != nullptr ? ended_last_->queued_ : ended_) = &r;
+    ended_last_ = &r;
+}
+
+/// 0 or 1: cancelled, now or soon; -EALREADY: it completes with its own result.
 int emulation::end_one(request& victim) noexcept {
     if (victim.stage_ == stage::leaving) {
         return -EALREADY;
     }
-    const auto end = [&] {
-        victim.stage_ = stage::leaving;
-        victim.queued_ = nullptr;
-        (ended_ != nullptr ? ended_last_->queued_ : ended_) = &victim;
-        ended_last_ = &victim;
-        return 0;
-    };
     if (victim.stage_ == stage::timed) {
         stop_timer(victim);
-        return end();
+        end_later(victim, stage::leaving);
+        return 0;
     }
     switch (world_.cancel(victim)) {
     case emulated_backend::outcome::ended:
         --pending_;
         unlist(victim);
-        return end();
+        end_later(victim, stage::leaving);
+        return result_of_cancelling(victim);
     case emulated_backend::outcome::later:
         victim.stage_ = stage::leaving;
-        return 0;
+        return result_of_cancelling(victim);
     case emulated_backend::outcome::busy:
         break;
     }
     return -EALREADY;
 }
 
-/// Completes cancelled requests after the completion of the canceller, as Linux does.
+/// Completes cancelled requests, and restarts updated polls, after the completion of the request
+/// that cancelled or updated them, as Linux does.
 void emulation::finish_ended() noexcept {
     while (ended_ != nullptr) {
         request& r = *ended_;
         ended_ = r.queued_;
-        finish(r, r.done != 0 ? static_cast<int>(r.done) : -ECANCELED, r.result_flags);
+        if (r.stage_ == stage::held) {
+            begin_again(r);
+        } else {
+            finish(r, r.done != 0 ? static_cast<int>(r.done) : -ECANCELED, r.result_flags);
+        }
     }
+}
+
+void emulation::begin_again(request& poll) noexcept {
+    const int result = world_.begin(poll);
+    if (result != emulated_backend::pending) {
+        finish(poll, result, poll.result_flags);
+        return;
+    }
+    poll.stage_ = stage::begun;
+    ++pending_;
+    list(poll);
 }
 
 int emulation::cancel(request& r) noexcept {
     const sqe& s = r.entry;
     const std::uint32_t flags = s.cancel_flags;
-    constexpr std::uint32_t known = cancel_flag::all | cancel_flag::fd | cancel_flag::any |
-                                    cancel_flag::fd_fixed | cancel_flag::userdata | cancel_flag::op;
-    if ((flags & ~known) != 0) {
-        return -EINVAL;
-    }
-    if ((flags & cancel_flag::any) != 0 && (flags & (cancel_flag::fd | cancel_flag::op)) != 0) {
-        return -EINVAL;
-    }
     int fd = s.fd;
     if ((flags & cancel_flag::fd) != 0 && (flags & cancel_flag::fd_fixed) != 0) {
         emulated_file* const file = files_.use(static_cast<unsigned>(fd));
@@ -117,8 +142,11 @@ int emulation::cancel(request& r) noexcept {
         }
         r.held_file_ = file;
         fd = file->file;
-    } else if ((flags & cancel_flag::fd) != 0 && !world_.is_open(fd)) {
-        return -EBADF;
+    } else if ((flags & cancel_flag::fd) != 0) {
+        if (!world_.is_open(fd)) {
+            return -EBADF;
+        }
+        world_.forget_earlier_file(fd);
     }
     const auto op = static_cast<unsigned>((flags & cancel_flag::op) != 0 ? s.len : 0);
     return cancel_matching(s.addr, fd, flags, op);
@@ -127,24 +155,44 @@ int emulation::cancel(request& r) noexcept {
 /// register_op::sync_cancel: returns when the matching requests have ended, or on expiry.
 int emulation::cancel_now(const sync_cancel_reg& given) noexcept {
     constexpr std::uint32_t known = cancel_flag::all | cancel_flag::fd | cancel_flag::any |
-                                    cancel_flag::userdata | cancel_flag::op;
-    if ((given.flags & ~known) != 0) {
+                                    cancel_flag::fd_fixed | cancel_flag::userdata | cancel_flag::op;
+    constexpr auto is_zero = [](auto value) { return value == 0; };
+    if ((given.flags & ~known) != 0 || !std::ranges::all_of(given.pad, is_zero) ||
+        !std::ranges::all_of(given.pad2, is_zero)) {
         return -EINVAL;
     }
-    if ((given.flags & cancel_flag::fd) != 0 && !world_.is_open(given.fd)) {
+    if ((given.flags & cancel_flag::fd) == 0) {
+        return cancel_now(given, -1);
+    }
+    if ((given.flags & cancel_flag::fd_fixed) == 0) {
+        if (!world_.is_open(given.fd)) {
+            return -EBADF;
+        }
+        world_.forget_earlier_file(given.fd);
+        return cancel_now(given, given.fd);
+    }
+    emulated_file* const file = files_.use(static_cast<unsigned>(given.fd));
+    if (file == nullptr) {
         return -EBADF;
     }
+    const int result = cancel_now(given, file->file);
+    files_.release(file);
+    return result;
+}
+
+/// Cancels the requests that `given` describes. `fd`: the file to which it refers, or -1.
+int emulation::cancel_now(const sync_cancel_reg& given, int fd) noexcept {
     const bool is_limited = given.timeout.tv_sec != -1 || given.timeout.tv_nsec != -1;
     const std::int64_t deadline = is_limited
                                       ? saturating_add(world_.now_ns(), span_of(given.timeout))
                                       : emulated_backend::never;
     for (bool first = true;; first = false) {
-        const int result = cancel_matching(given.addr, given.fd, given.flags, given.opcode);
+        const int result = cancel_matching(given.addr, fd, given.flags, given.opcode);
         finish_ended();
         run_due();
         announce_pending();
         if (result != -EALREADY) {
-            return result == -ENOENT && !first ? 0 : result;
+            return !first && (result == -ENOENT || result > 0) ? 0 : result;
         }
         if (world_.now_ns() >= deadline) {
             return -ETIME;
@@ -207,15 +255,6 @@ int emulation::cancel_matching(std::uint64_t user_data, int fd, std::uint32_t fl
 int emulation::remove_poll(request& r) noexcept {
     const sqe s = r.entry;
     constexpr std::uint32_t updates = poll_flag::update_events | poll_flag::update_user_data;
-    if ((s.len & ~(updates | poll_flag::add_multi)) != 0 || s.len == poll_flag::add_multi) {
-        return -EINVAL;
-    }
-    if ((s.len & poll_flag::update_user_data) == 0 && s.off != 0) {
-        return -EINVAL;
-    }
-    if ((s.len & poll_flag::update_events) == 0 && s.poll32_events != 0) {
-        return -EINVAL;
-    }
     request* victim = hash_[hash_of(s.addr)];
     while (victim != nullptr &&
            !(victim->entry.user_data == s.addr && victim->op() == opcode::poll_add &&
@@ -239,13 +278,7 @@ int emulation::remove_poll(request& r) noexcept {
     if ((s.len & poll_flag::update_user_data) != 0) {
         victim->entry.user_data = s.off;
     }
-    const int result = world_.begin(*victim);
-    if (result == emulated_backend::pending) {
-        ++pending_;
-        list(*victim);
-    } else {
-        finish(*victim, result, victim->result_flags);
-    }
+    end_later(*victim, stage::held);
     return 0;
 }
 

@@ -18,17 +18,20 @@ std::size_t bytes_of(std::span<const ::iovec> parts) noexcept {
     return n;
 }
 
-bool is_zero_copy(const emulated_request& r) noexcept {
-    return r.op() == opcode::send_zc || r.op() == opcode::sendmsg_zc;
-}
+/// Whether the request is a timeout. Completions of timeouts do not count for timeouts with a
+/// count.
+bool is_timeout(const emulated_request& r) noexcept { return r.op() == opcode::timeout; }
 
-bool is_timeout(const emulated_request& r) noexcept {
-    return r.op() == opcode::timeout || r.op() == opcode::link_timeout;
-}
-
-/// Whether it is a read, for which a result of 0 (the end of the file) uses up a buffer as well.
+/// Whether the request is a read, which uses up a buffer even if its result is 0 (the end of the
+/// file).
 bool is_read(const emulated_request& r) noexcept {
     return r.op() == opcode::read || r.op() == opcode::readv || r.op() == opcode::read_multishot;
+}
+
+/// Whether a request that has transferred nothing uses up its buffer: a read at the end of a file,
+/// and a send, which takes it when it begins. (Linux looks at the type of the file before.)
+bool uses_buffer(const emulated_request& r, int result) noexcept {
+    return result == 0 ? is_read(r) : r.op() == opcode::send && !r.bundles() && result != -ENOTSOCK;
 }
 
 /// Whether the result breaks the chain: errors and short transfers do.
@@ -39,7 +42,8 @@ bool has_failed(const emulated_request& r, int result) noexcept {
     }
     const auto moved = static_cast<std::size_t>(result);
     if (has_message_flags(r.op())) {
-        return (r.entry.msg_flags & MSG_WAITALL) != 0 && moved < bytes_of(r.data());
+        return (r.entry.msg_flags & MSG_WAITALL) != 0 &&
+               (r.truncated || (!r.ends_with_message() && moved < bytes_of(r.data())));
     }
     switch (r.op()) {
     case opcode::read:
@@ -99,13 +103,8 @@ void emulation::finish(request& r, int result, std::uint32_t flags) noexcept {
         if (!is_timeout(r)) {
             ++completions_;
         }
-        const bool twice = is_zero_copy(r) && result >= 0;
-        post(r.entry.user_data, result, twice ? flags | cqe_flag::more : flags);
-        if (twice) {
-            const bool tells = (r.entry.ioprio & recvsend_flag::zc_report_usage) != 0;
-            post(r.entry.user_data, tells ? static_cast<int>(notif_usage_zc_copied) : 0,
-                 cqe_flag::notif);
-        }
+        post(r.entry.user_data, result, r.notifies_ ? flags | cqe_flag::more : flags);
+        notify(r);
     }
     if (request* const limit = r.limit_; limit != nullptr) {
         if (limit->limits_) {
@@ -142,15 +141,27 @@ void emulation::free_request(request& r) noexcept {
     --active_;
 }
 
-/// Completes a request that did not begin.
-void emulation::fail_one(request& r, bool silent) noexcept {
+/// The second completion of a zero-copy send: its memory is no longer used.
+void emulation::notify(const request& r) noexcept {
+    if (r.notifies_) {
+        const bool tells = (r.entry.ioprio & recvsend_flag::zc_report_usage) != 0;
+        post(r.entry.user_data, tells ? static_cast<int>(notif_usage_zc_copied) : 0,
+             cqe_flag::notif);
+    }
+}
+
+/// Completes a request that did not begin. As on Linux, a zero-copy send that its chain cancels is
+/// notified, but its first completion has cqe_flag::more only if it is the head: `if_notified`.
+void emulation::fail_one(request& r, bool silent, std::uint32_t if_notified) noexcept {
     world_.released(r);
     if (!silent) {
-        post(r.entry.user_data, r.early_result_ != 0 ? r.early_result_ : -ECANCELED, 0);
+        post(r.entry.user_data, r.early_result_ != 0 ? r.early_result_ : -ECANCELED,
+             r.notifies_ ? if_notified : 0);
         if (!is_timeout(r)) {
             ++completions_;
         }
     }
+    notify(r);
     free_request(r);
 }
 
@@ -178,24 +189,24 @@ std::uint32_t emulation::consume_buffers(request& r, int result) noexcept {
         r.selected_ = 0;
         return 0; // result_flags already name it
     }
-    if (result < 0 || (result == 0 && !is_read(r))) {
+    if (result <= 0 && !uses_buffer(r, result)) {
         unselect(r);
         return 0;
     }
+    const std::size_t bytes = result < 0 ? r.parts_[0].iov_len : static_cast<std::size_t>(result);
     buffer_groups::group* const g = groups_.find(r.entry.buf_group);
     const std::uint32_t id = std::uint32_t{r.buffer_id_} << cqe_flag::buffer_shift;
     unsigned used = 1;
     std::size_t in_them = r.part_count_ != 0 ? r.parts_[0].iov_len : 0;
-    while (used < r.selected_ && in_them < static_cast<std::size_t>(result)) {
+    while (used < r.selected_ && in_them < bytes) {
         in_them += r.parts_[used++].iov_len;
     }
-    const bool stays =
-        g != nullptr && buffer_groups::consume(*g, used, static_cast<std::size_t>(result));
+    const bool stays = g != nullptr && buffer_groups::consume(*g, used, bytes);
     unselect(r);
     return cqe_flag::buffer | id | (stays ? cqe_flag::buf_more : 0);
 }
 
-/// Stores a new file where the request wants it and returns the resulting completion result.
+/// Stores a new file where the request wants it, and returns the result to post.
 int emulation::store_file(request& r, int result) noexcept {
     if (result < 0 || r.entry.file_index == 0) {
         return result;
@@ -235,17 +246,40 @@ int emulation::store_pipe(request& r) noexcept {
 
 // ---- provided buffers
 
+/// Whether a provided buffer at address 0 is treated as no buffer, as on Linux; not for bundles,
+/// nor for sends from a ring. Some operations' completions name it nevertheless, and use up a
+/// classic one.
+bool emulation::refuses_null(request& r, buffer_groups::group& g) noexcept {
+    const bool classic = g.ring == nullptr;
+    if (!classic && (r.op() == opcode::send || r.bundles_)) {
+        return false;
+    }
+    const bool names = r.op() == opcode::recvmsg ||
+                       (classic && r.op() != opcode::recv && r.op() != opcode::read_multishot);
+    if (names) {
+        r.result_flags |= cqe_flag::buffer | std::uint32_t{r.buffer_id_} << cqe_flag::buffer_shift;
+        if (classic) {
+            buffer_groups::consume(g, 1, 0);
+        }
+    }
+    return true;
+}
+
 int emulation::select(request& r, std::size_t most) noexcept {
     if (!r.selects() || r.selected_ != 0) {
         return 0;
     }
     buffer_groups::group* const g = groups_.find(r.entry.buf_group);
+    const bool bundle = r.op() == opcode::recv && (r.entry.ioprio & recvsend_flag::bundle) != 0;
+    if (g == nullptr && (bundle || r.op() == opcode::send)) {
+        return -ENOENT;
+    }
     const unsigned available = g != nullptr ? g->available() : 0;
     if (available == 0) {
         return -ENOBUFS;
     }
     std::size_t limit = r.entry.len != 0 ? r.entry.len : SIZE_MAX;
-    if (r.op() == opcode::readv || r.op() == opcode::recvmsg || r.op() == opcode::sendmsg) {
+    if (r.op() == opcode::readv || r.op() == opcode::recvmsg) {
         limit = r.one_.iov_len != 0 ? r.one_.iov_len : SIZE_MAX;
     }
     if (most != 0 && most < limit) {
@@ -258,10 +292,14 @@ int emulation::select(request& r, std::size_t most) noexcept {
     };
     const buf& first = *g->at(0);
     r.buffer_id_ = first.bid;
+    if (first.addr == 0 && refuses_null(r, *g)) [[unlikely]] {
+        return -ENOBUFS;
+    }
     r.empties_group_ = available == 1;
     r.group_grows_ = g->incremental;
-    const bool is_socket = r.op() == opcode::recv || r.op() == opcode::send;
-    if (!is_socket || (r.entry.ioprio & recvsend_flag::bundle) == 0) {
+    // If MSG_TRUNC discards bytes, their buffers are unknown: one buffer at a time.
+    const bool discards = r.op() == opcode::recv && (r.entry.msg_flags & MSG_TRUNC) != 0;
+    if (!r.bundles_ || discards) {
         r.bundle_.clear();
         r.chosen_ = area(first);
         r.parts_ = &r.chosen_;

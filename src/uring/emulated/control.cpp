@@ -18,7 +18,7 @@
 namespace coil::uring::detail {
 namespace {
 
-/// Without tags, which the emulation does not support.
+/// Whether the arguments describe a table. Tags are refused: the emulation does not support them.
 bool is_table(const rsrc_register& given) noexcept {
     const bool sparse = (given.flags & rsrc_flag::sparse) != 0;
     return given.nr != 0 && given.resv2 == 0 && given.tags == 0 &&
@@ -31,28 +31,6 @@ bool is_update(const rsrc_update2& given) noexcept {
 
 constexpr unsigned max_buffers = 16384;
 constexpr std::size_t largest_buffer = std::size_t{1} << 30;
-
-/// Whether the whole area is mapped and writable. Faults it in, as io_uring does when it pins the
-/// pages. Before Linux 5.14 this cannot be determined, and the area counts as writable.
-bool is_writable(const void* data, std::size_t size) noexcept {
-    constexpr int populate_write = 23; // MADV_POPULATE_WRITE
-    constexpr std::uintptr_t page = 4096;
-    const auto begin = reinterpret_cast<std::uintptr_t>(data) & ~(page - 1);
-    const auto end = reinterpret_cast<std::uintptr_t>(data) + size;
-    if (::madvise(reinterpret_cast<void*>(begin), end - begin, populate_write) == 0) {
-        return true;
-    }
-    const int error = errno;
-    static const bool known = [] {
-        alignas(page) static char ours[page];
-        return ::madvise(ours, page, populate_write) == 0;
-    }();
-    return !known || (error != ENOMEM && error != EFAULT && error != EINVAL);
-}
-
-bool is_accessible(const void* data, std::size_t size) noexcept {
-    return is_readable(data, size) && is_writable(data, size);
-}
 
 /// The number of elements before the first one for which `is_usable(address, size)` is false. Like
 /// io_uring, the emulation processes the elements before the first invalid one.
@@ -104,6 +82,8 @@ bool are_arguments_valid(register_op op, const void* arg, unsigned count) noexce
     }
 }
 
+constexpr auto is_zero = [](auto value) { return value == 0; };
+
 int check_buffer(const ::iovec& area) noexcept {
     if (area.iov_base == nullptr) {
         return area.iov_len != 0 ? -EFAULT : 0;
@@ -138,8 +118,8 @@ int emulation::do_register(register_op op, void* arg, unsigned count) noexcept {
     if (!are_arguments_valid(op, arg, count)) {
         return -EFAULT;
     }
-    // Unlike Linux, another thread may unregister a buffer ring (while the ring is idle): its
-    // caller is about to unmap the memory, which the emulation would go on to use.
+    // Unlike Linux, another thread may unregister a buffer ring (while the ring is idle): the
+    // caller is about to unmap the memory, which the emulation would otherwise continue to use.
     if (owner_ != 0 && owner_ != number_this_thread() && op != register_op::unregister_pbuf_ring) {
         return -EEXIST;
     }
@@ -156,7 +136,7 @@ int emulation::do_register(register_op op, void* arg, unsigned count) noexcept {
     }
 }
 
-/// The table of files; passes other operations on.
+/// Handles operations on the table of files; passes others on.
 int emulation::register_file_table(register_op op, void* arg, unsigned count) noexcept {
     switch (op) {
     case register_op::files:
@@ -193,7 +173,7 @@ int emulation::register_file_table(register_op op, void* arg, unsigned count) no
     }
 }
 
-/// The table of buffers; passes other operations on.
+/// Handles operations on the table of buffers; passes others on.
 int emulation::register_buffer_table(register_op op, void* arg, unsigned count) noexcept {
     switch (op) {
     case register_op::buffers:
@@ -224,7 +204,7 @@ int emulation::register_buffer_table(register_op op, void* arg, unsigned count) 
     }
 }
 
-/// Rings of provided buffers; passes other operations on.
+/// Handles operations on rings of provided buffers; passes others on.
 int emulation::register_buffer_group(register_op op, void* arg, unsigned count) noexcept {
     switch (op) {
     case register_op::pbuf_ring: {
@@ -240,10 +220,11 @@ int emulation::register_buffer_group(register_op op, void* arg, unsigned count) 
         return error != 0 ? error : groups_.add_ring(given);
     }
     case register_op::unregister_pbuf_ring:
-        return count != 1 ? -EINVAL : groups_.remove_ring(static_cast<const buf_reg*>(arg)->bgid);
+        return count != 1 ? -EINVAL : groups_.remove_ring(*static_cast<const buf_reg*>(arg));
     case register_op::pbuf_status: {
         auto& status = *static_cast<buf_status*>(arg);
-        const int head = count != 1 ? -EINVAL : groups_.head_of(status.buf_group);
+        const bool valid = count == 1 && std::ranges::all_of(status.resv, is_zero);
+        const int head = valid ? groups_.head_of(status.buf_group) : -EINVAL;
         if (head < 0) {
             return head;
         }

@@ -14,7 +14,7 @@
 #include <sys/epoll.h>
 
 // The memory that io_uring reads at submission, which the program may reuse afterwards: a request
-// that does not complete at once gets copies.
+// that does not complete immediately gets copies.
 
 namespace coil::uring::detail {
 namespace {
@@ -158,8 +158,8 @@ void emulation::copy_args(request& r) noexcept {
         return;
     }
     if (const std::size_t size = wanted.size(); size > r.copies_size_) {
-        std::unique_ptr<std::byte[]> memory{new (std::nothrow) std::byte[size]};
-        if (memory == nullptr) {
+        coil::detail::owned<std::byte[]> memory(new (std::nothrow) std::byte[size]);
+        if (!memory) {
             r.early_result_ = -ENOMEM;
             return;
         }

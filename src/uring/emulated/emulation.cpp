@@ -133,7 +133,7 @@ void emulation::allocate_queues(std::uint32_t sq_entries, std::uint32_t cq_entri
     *cq_word(entries) = cq_entries;
 }
 
-/// What io_uring_setup(2) returns in its parameters.
+/// Fills the parameters that io_uring_setup(2) returns.
 void emulation::describe_queues(params& p) const noexcept {
     p.sq_entries = sq_entries_;
     p.cq_entries = cq_entries_;

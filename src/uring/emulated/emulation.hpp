@@ -27,6 +27,8 @@ inline std::int64_t span_of(const timespec& ts) noexcept {
                : saturating_add(ns, ts.tv_nsec);
 }
 
+constexpr std::uint8_t all_sqe_flags = 0x7f;
+
 /// The implementation of emulated_backend. Everything runs on the ring's thread.
 ///
 /// A request is in exactly one place: free_, a chain (behind its head, which is elsewhere), due_,
@@ -83,15 +85,34 @@ public:
     static void drop_file(emulated_backend& world, int file) noexcept { world.drop_file(file); }
 
 private:
-    static constexpr int not_core = INT_MIN + 1; // of begin_core(): the derived class executes it
+    static constexpr int not_core = INT_MIN + 1; // from begin_core(): the derived class executes it
+    static constexpr unsigned sq_array = 8;      // where the array of the submission queue begins
 
     // submission (submit.cpp)
     int submit_sqes(unsigned to_submit) noexcept;
     request* take_request(const sqe& entry) noexcept;
-    static int check(request& r) noexcept; // check.cpp
+
+    // sends and receives without options (plain.cpp)
+    /// The outcome of an attempt to send an entry's data immediately.
+    struct early_send {
+        bool complete = false;
+        std::uint32_t done = 0; // the bytes that were sent; a request sends the rest
+        int error = 0;          // if not 0, the error with which a request of the chain fails
+    };
+    [[nodiscard]] static bool is_plain(const sqe& s) noexcept;
+    [[nodiscard]] bool is_alone() const noexcept;
+    [[nodiscard]] bool may_send_early(const sqe& s) const noexcept;
+    [[nodiscard]] bool ends_chain(const sqe& s, std::uint32_t next, unsigned left) const noexcept;
+    [[nodiscard]] early_send sent_early(const sqe& s, int n) noexcept;
+    int begin_plain(request& r) noexcept;
+
+    int check(request& r) noexcept; // check.cpp
     static int check_flags(request& r) noexcept;
     static int check_repeatable(request& r) noexcept;
     static int check_send(request& r) noexcept;
+    static int check_command(const request& r) noexcept;
+    static int check_provided(const sqe& s) noexcept;
+    static int check_core(const sqe& s) noexcept;
     int link(request& r) noexcept;
     void close_chain() noexcept;
     void release_deferred() noexcept;
@@ -114,8 +135,10 @@ private:
     void finish(request& r, int result, std::uint32_t flags) noexcept;
     void free_request(request& r) noexcept;
     void fail_chain(request* r, bool silent) noexcept;
-    void fail_one(request& r, bool silent) noexcept;
+    void fail_one(request& r, bool silent, std::uint32_t if_notified = 0) noexcept;
+    void notify(const request& r) noexcept;
     std::uint32_t consume_buffers(request& r, int result) noexcept;
+    static bool refuses_null(request& r, buffer_groups::group& g) noexcept;
     int store_file(request& r, int result) noexcept;
     int store_pipe(request& r) noexcept;
     void announce_pending() noexcept;
@@ -137,7 +160,8 @@ private:
 
     // time (timeouts.cpp)
     static int check_timeout(request& r) noexcept;
-    void set_time(request& r, const timespec& ts, std::uint32_t flags) noexcept;
+    static int check_timeout_remove(request& r) noexcept;
+    static void set_time(request& r, std::int64_t span, std::uint32_t flags) noexcept;
     void begin_timeout(request& r) noexcept;
     void expire() noexcept;
     void expire(request& r) noexcept;
@@ -153,9 +177,13 @@ private:
     int cancel(request& r) noexcept;
     int cancel_matching(std::uint64_t user_data, int fd, std::uint32_t flags,
                         unsigned opcode) noexcept;
+    static int result_of_cancelling(const request& victim) noexcept;
+    void end_later(request& r, stage s) noexcept;
     int end_one(request& victim) noexcept;
     void finish_ended() noexcept;
+    void begin_again(request& poll) noexcept;
     int cancel_now(const sync_cancel_reg& given) noexcept;
+    int cancel_now(const sync_cancel_reg& given, int fd) noexcept;
     int remove_poll(request& r) noexcept;
 
     // tables (control.cpp)
@@ -187,9 +215,12 @@ private:
     std::uint32_t cq_head_seen_ = 0;
     std::uint32_t setup_flags_ = 0;
     bool disabled_ = false;
-    std::uint64_t owner_ = 0;            // number of the thread that may enter; 0: any
-    std::deque<cqe> overflow_;           // in order, after everything in the queue
-    std::uint64_t completions_ = 0;      // counts towards timeouts with a count
+    std::uint64_t owner_ = 0;              // number of the thread that may enter; 0: any
+    std::deque<cqe> overflow_;             // in order, after everything in the queue
+    std::uint64_t completions_ = 0;        // counts towards timeouts with a count
+    std::uint64_t completions_before_ = 0; // when the submission in progress began
+    bool submitting_ = false;
+    bool failed_here_ = false;           // a chain of the submission in progress has failed
     std::uint64_t timeouts_expired_ = 0; // each expiry ends a wait
     unsigned satisfied_ = 0;             // consecutive waits that returned without polling
 
@@ -202,8 +233,9 @@ private:
     bool last_is_limit_ = false;
     bool open_chain_fails_ = false;
     bool open_chain_drains_ = false;
-    bool drains_next_ = false; // the next chain to be read
-    bool draining_ = false;    // a drain is deferred or active
+    bool drains_next_ = false;    // the next chain to be read
+    bool drain_disabled_ = false; // an entry had cqe_skip_success: io_drain is -EOPNOTSUPP
+    bool draining_ = false;       // a drain is deferred or active
     request* due_ = nullptr;
     request* due_last_ = nullptr;
     request* deferred_ = nullptr;

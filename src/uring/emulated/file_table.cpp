@@ -105,7 +105,12 @@ int file_table::install(int file, std::uint32_t file_index) noexcept {
     if (f == nullptr) {
         return -ENOMEM;
     }
+    const unsigned hint = hint_;
+    const bool replaces = slots_[slot] != nullptr;
     put(slot, f);
+    if (replaces) {
+        hint_ = hint; // as on Linux, unlike an update of the table
+    }
     return result;
 }
 

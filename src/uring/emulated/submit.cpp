@@ -1,3 +1,4 @@
+#include "../inline_calls.hpp"
 #include "../opcode_kinds.hpp"
 #include "../system_calls.hpp"
 #include "emulation.hpp"
@@ -7,6 +8,8 @@
 #include <new>
 #include <utility>
 
+#include <sys/socket.h>
+
 // Submission: from the queue to the derived class.
 
 namespace coil::uring::detail {
@@ -14,29 +17,51 @@ namespace {
 
 constexpr std::uint8_t link_flags = sqe_flag::io_link | sqe_flag::io_hardlink;
 
+bool is_known(const sqe& s) noexcept {
+    return s.opcode < opcode_count && (s.flags & ~all_sqe_flags) == 0;
+}
+
 } // namespace
 
 int emulation::submit_sqes(unsigned to_submit) noexcept {
     constexpr unsigned head = 0;
     constexpr unsigned tail = 1;
     constexpr unsigned dropped = 5;
-    constexpr unsigned array = 8;
     std::uint32_t at = *sq_word(head);
     const std::uint32_t published =
         std::atomic_ref<std::uint32_t>(*sq_word(tail)).load(std::memory_order_acquire) - at;
     const unsigned count = to_submit < published ? to_submit : published;
+    submitting_ = true;
+    completions_before_ = completions_;
     unsigned consumed = 0;
     while (consumed < count) {
-        const std::uint32_t index = sq_[array + (at & (sq_entries_ - 1))];
+        const std::uint32_t index = sq_[sq_array + (at & (sq_entries_ - 1))];
         if (index >= sq_entries_) [[unlikely]] {
             ++at;
             ++*sq_word(dropped);
             break;
         }
-        request* const r = take_request(sqes_[index]);
+        const sqe& entry = sqes_[index];
+        early_send sent;
+        if (may_send_early(entry) && ends_chain(entry, at + 1, count - consumed - 1) &&
+            world_.may_send_now(entry)) {
+            // Inlined, so that the loop makes one system call after another: see inline_calls.hpp.
+            const ssize_t n =
+                inline_send(entry.fd, pointer<const void>(entry.addr), entry.len,
+                            static_cast<int>(entry.msg_flags) | MSG_DONTWAIT | MSG_NOSIGNAL);
+            sent = sent_early(entry, static_cast<int>(n));
+            if (sent.complete) {
+                ++at;
+                ++consumed;
+                continue;
+            }
+        }
+        request* const r = take_request(entry);
         if (r == nullptr) {
             break; // no memory
         }
+        r->done = sent.done;
+        r->early_result_ = sent.error;
         ++at;
         ++consumed;
         // The slot may be reused while the request runs.
@@ -49,6 +74,11 @@ int emulation::submit_sqes(unsigned to_submit) noexcept {
     }
     std::atomic_ref<std::uint32_t>(*sq_word(head)).store(at, std::memory_order_release);
     close_chain(); // a chain does not extend beyond its submission
+    submitting_ = failed_here_ = false;
+    if (deferred_ != nullptr) [[unlikely]] {
+        release_deferred();
+        run_due();
+    }
     if (!counted_.empty()) {
         end_counted();
     }
@@ -72,8 +102,10 @@ emulation::request* emulation::take_request(const sqe& entry) noexcept try {
     r->parts_ = nullptr;
     r->part_count_ = 0;
     r->stage_ = stage::held;
+    r->plain_ = is_plain(entry);
     r->bundles_ = r->empties_group_ = false;
     r->multishot_ = r->kept_ = r->listed_ = r->limits_ = r->follows_ = r->taken_ = false;
+    r->truncated = r->notifies_ = false;
     r->selected_ = 0;
     r->early_result_ = 0;
     r->link_ = r->queued_ = r->limit_ = r->limited_ = nullptr;
@@ -84,36 +116,48 @@ emulation::request* emulation::take_request(const sqe& entry) noexcept try {
 
 /// Appends a request to the chain that is being read, and starts the chain if it is complete.
 int emulation::link(request& r) noexcept {
-    int error = check(r);
     const bool continues = (r.entry.flags & link_flags) != 0;
+    if (r.plain_) {
+        drain_disabled_ |= r.has(sqe_flag::cqe_skip_success);
+        if (!continues && is_alone()) {
+            world_.accepted(r);
+            ++active_;
+            push_due(r);
+            run_due();
+            return 0;
+        }
+    }
+    int error = r.early_result_ != 0 || r.plain_ ? r.early_result_ : check(r);
     const bool is_limit = r.op() == opcode::link_timeout;
     if (is_limit && error == 0 && (open_chain_ == nullptr || last_is_limit_)) {
-        error = -EINVAL; // there is no request to limit
+        error = -EINVAL; // there is no previous request to limit
     }
     r.early_result_ = error;
+    // As on Linux, a drain flag takes effect even if the arguments of its entry are invalid, also
+    // for the entries before it in its chain, but not if its entry's opcode or flags are invalid.
+    const bool may_drain = error != -EOPNOTSUPP && is_known(r.entry);
+    const bool drains = r.has(sqe_flag::io_drain) && may_drain;
     if (open_chain_ == nullptr) [[likely]] {
         open_chain_ = open_chain_last_ = &r;
         open_chain_size_ = 1;
         open_chain_fails_ = error != 0;
-        open_chain_drains_ = r.has(sqe_flag::io_drain) || std::exchange(drains_next_, false);
-        last_is_limit_ = false;
+        open_chain_drains_ = (may_drain && std::exchange(drains_next_, false)) || drains;
     } else {
         // A drain flag inside a chain delays the requests after the chain, too.
-        drains_next_ |= r.has(sqe_flag::io_drain);
+        drains_next_ |= drains;
         if (is_limit && error == 0) {
             open_chain_last_->limit_ = &r;
             r.limited_ = open_chain_last_;
-            last_is_limit_ = true;
         } else {
             r.follows_ = true;
             open_chain_last_->link_ = &r;
             open_chain_last_ = &r;
-            last_is_limit_ = false;
         }
         ++open_chain_size_;
         open_chain_fails_ |= error != 0;
-        open_chain_drains_ |= r.has(sqe_flag::io_drain);
+        open_chain_drains_ |= drains;
     }
+    last_is_limit_ = is_limit; // even if it is invalid
     world_.accepted(r);
     if (continues && error == 0) {
         copy_args(r); // the request may begin after the caller has changed its arguments
@@ -142,21 +186,24 @@ void emulation::close_chain() noexcept {
     }
     if (open_chain_fails_) [[unlikely]] {
         active_ += open_chain_size_;
+        draining_ |= open_chain_drains_; // later entries wait as if the chain had run
+        failed_here_ = true;
         // The first entry's completion is always posted. If that entry has cqe_skip_success, the
         // completions of the rest are not.
         const bool silent = head->has(sqe_flag::cqe_skip_success);
         request* const rest = head->link_;
         request* const limit = head->limit_;
-        fail_one(*head, false);
+        fail_one(*head, false, cqe_flag::more);
         if (limit != nullptr) {
-            fail_one(*limit, silent);
+            fail_one(*limit, limit->has(sqe_flag::cqe_skip_success));
         }
         fail_chain(rest, silent);
         run_due();
         return;
     }
     draining_ |= open_chain_drains_;
-    if (draining_ && (deferred_ != nullptr || active_ != 0)) [[unlikely]] {
+    if (draining_ && (deferred_ != nullptr || active_ != 0 || open_chain_drains_ || failed_here_))
+        [[unlikely]] {
         copy_args(*head);
         head->queued_ = nullptr;
         // A deferred head keeps the chain's length and whether it drains in the fields of timeouts,
@@ -167,15 +214,20 @@ void emulation::close_chain() noexcept {
         deferred_last_ = head;
         return;
     }
-    draining_ = open_chain_drains_;
+    draining_ = false;
     active_ += open_chain_size_;
     push_due(*head);
     run_due();
 }
 
 /// A chain that drains begins when all requests before it are complete. When it is complete itself,
-/// the chains after it begin, up to the next one that drains.
+/// the chains after it begin, up to the next one that drains. As on Linux, it does not begin before
+/// its submission ends, and the first chain of a later submission waits for all before it as well
+/// (draining_), if any are left.
 void emulation::release_deferred() noexcept {
+    if (submitting_) {
+        return;
+    }
     bool first = true;
     bool drains = false;
     while (deferred_ != nullptr) {
@@ -189,7 +241,6 @@ void emulation::release_deferred() noexcept {
         push_due(head);
         first = false;
     }
-    draining_ = drains;
 }
 
 void emulation::push_due(request& r) noexcept {
@@ -214,11 +265,20 @@ void emulation::run_due() noexcept {
 void emulation::start(request& r) noexcept {
     r.target_ = r.ticks_ = 0;
     // A deferred request has an early result if its arguments could not be copied.
-    int result = r.early_result_ != 0 ? r.early_result_ : resolve(r);
-    if (result == 0) {
+    int result = r.early_result_;
+    if (result == 0 && !r.plain_) {
+        result = resolve(r);
+    }
+    if (result == 0 && r.plain_) {
+        result = begin_plain(r);
+    } else if (result == 0) {
         result = begin_core(r);
         if (result == not_core) {
             result = build_iovec(r);
+            if (result == -EFAULT && has_trait(r.op(), opcode_info::fixed_buffer) &&
+                !world_.is_open(r.file)) {
+                result = -EBADF; // Linux looks up the file before the buffer
+            }
             if (result == 0) {
                 result = world_.begin(r);
             }
@@ -256,7 +316,8 @@ int emulation::resolve(request& r) noexcept {
     const bool fixed = r.has(sqe_flag::fixed_file);
     if (!has_file(op)) {
         r.file = r.entry.fd;
-        return fixed && op != opcode::nop ? -EBADF : 0;
+        r.entry.flags &= static_cast<std::uint8_t>(~sqe_flag::fixed_file); // has no meaning here
+        return 0;
     }
     r.file = r.entry.fd;
     if (fixed) {
@@ -282,11 +343,6 @@ int emulation::resolve(request& r) noexcept {
 /// No operation, except looking up the file and the buffer if requested.
 int emulation::begin_nop(request& r) noexcept {
     const sqe& s = r.entry;
-    constexpr std::uint32_t known = nop_flag::inject_result | nop_flag::file |
-                                    nop_flag::fixed_file | nop_flag::fixed_buffer | nop_flag::tw;
-    if ((s.nop_flags & ~known) != 0) {
-        return -EINVAL;
-    }
     if ((s.nop_flags & nop_flag::file) != 0) {
         if ((s.nop_flags & nop_flag::fixed_file) != 0) {
             r.held_file_ = files_.use(static_cast<unsigned>(s.fd));
@@ -333,9 +389,6 @@ int emulation::begin_core(request& r) noexcept {
         }
         return world_.install_file(r.file, (s.install_fd_flags & fixed_fd_flag::no_cloexec) == 0);
     case opcode::close:
-        if (s.file_index != 0 && s.fd != 0) {
-            return -EINVAL;
-        }
         return s.file_index != 0 ? files_.remove(s.file_index - 1) : not_core;
     default:
         return world_.has_opcode(r.op()) ? not_core : -EINVAL;

@@ -16,7 +16,7 @@ int read_time(std::uint64_t address, timespec& ts) noexcept {
         return -EFAULT;
     }
     ts = *given;
-    return ts.tv_sec < 0 || ts.tv_nsec < 0 || ts.tv_nsec >= 1'000'000'000 ? -EINVAL : 0;
+    return ts.tv_sec < 0 || ts.tv_nsec < 0 ? -EINVAL : 0; // tv_nsec may exceed a second
 }
 
 } // namespace
@@ -48,10 +48,10 @@ int emulation::check_timeout(request& r) noexcept {
     return 0;
 }
 
-void emulation::set_time(request& r, const timespec& ts, std::uint32_t flags) noexcept {
-    r.entry.timeout_flags = (r.entry.timeout_flags & ~(timeout_flag::abs | clocks)) |
-                            (flags & (timeout_flag::abs | clocks));
-    r.deadline_ = span_of(ts);
+void emulation::set_time(request& r, std::int64_t span, std::uint32_t flags) noexcept {
+    r.entry.timeout_flags =
+        (r.entry.timeout_flags & ~timeout_flag::abs) | (flags & timeout_flag::abs);
+    r.deadline_ = span;
     if (r.period_ != 0) {
         r.period_ = std::max<std::int64_t>(r.deadline_, 1);
     }
@@ -73,7 +73,10 @@ void emulation::begin_timeout(request& r) noexcept {
     if (r.op() == opcode::timeout) {
         r.ticks_ = r.period_ != 0 ? r.entry.off : 0;
         if (r.period_ == 0 && r.entry.off != 0) {
-            r.target_ = completions_ + r.entry.off;
+            // Linux posts immediate completions when the submission ends, so the timeout counts
+            // them.
+            const bool is_first = submitting_ && !r.follows_;
+            r.target_ = (is_first ? completions_before_ : completions_) + r.entry.off;
             counted_.push_back(&r);
         }
     }
@@ -100,7 +103,7 @@ void emulation::expire() noexcept {
             return;
         }
         if (r.wall_ != 0) {
-            // That clock may have been set meanwhile.
+            // The request's clock may have been set since the deadline was computed.
             const bool real = (r.entry.timeout_flags & timeout_flag::realtime) != 0;
             const std::int64_t left =
                 r.wall_ - (real ? world_.realtime_ns() : world_.boottime_ns());
@@ -154,24 +157,29 @@ void emulation::end_counted() noexcept {
     run_due(); // starts what is linked to them
 }
 
+/// Called at submission, when a new duration is read.
+int emulation::check_timeout_remove(request& r) noexcept {
+    const sqe& s = r.entry;
+    const std::uint32_t flags = s.timeout_flags;
+    constexpr std::uint32_t updates = timeout_flag::update | timeout_flag::link_update;
+    if ((flags & updates) == 0) {
+        return flags != 0 ? -EINVAL : 0;
+    }
+    if ((flags & ~(updates | timeout_flag::abs)) != 0) {
+        return -EINVAL;
+    }
+    timespec ts{};
+    const int error = read_time(s.addr2, ts);
+    r.deadline_ = span_of(ts);
+    return error;
+}
+
 int emulation::remove_timeout(request& r) noexcept {
     const sqe& s = r.entry;
     const std::uint32_t flags = s.timeout_flags;
     const bool update = (flags & timeout_flag::update) != 0;
-    const bool limits = (flags & timeout_flag::link_update) != 0;
-    timespec ts{};
-    if (update) {
-        constexpr std::uint32_t known =
-            timeout_flag::update | timeout_flag::link_update | timeout_flag::abs | clocks;
-        if ((flags & ~known) != 0 || (flags & clocks) == clocks) {
-            return -EINVAL;
-        }
-        if (const int error = read_time(s.addr2, ts); error != 0) {
-            return error;
-        }
-    } else if (flags != 0) {
-        return -EINVAL;
-    }
+    // link_update alone removes a timeout, as on Linux.
+    const bool limits = update && (flags & timeout_flag::link_update) != 0;
     const opcode wanted = limits ? opcode::link_timeout : opcode::timeout;
     request* victim = hash_[hash_of(s.addr)];
     while (victim != nullptr && !(victim->entry.user_data == s.addr && victim->op() == wanted &&
@@ -184,16 +192,12 @@ int emulation::remove_timeout(request& r) noexcept {
     if (!update) {
         return end_one(*victim);
     }
-    const std::uint64_t target = victim->target_;
-    const std::uint64_t ticks = victim->ticks_;
     timers_.remove(*victim);
     std::erase(counted_, victim);
-    set_time(*victim, ts, flags);
+    // The timeout keeps its clock, and loses its count of completions or repetitions.
+    victim->entry.off = victim->target_ = 0;
+    set_time(*victim, r.deadline_, flags);
     begin_timeout(*victim);
-    if (target != 0) {
-        victim->target_ = target;
-    }
-    victim->ticks_ = ticks;
     return 0;
 }
 

@@ -152,7 +152,7 @@ int epoll_backend::begin_call(epoll_request& r) noexcept {
     case opcode::waitid:
         return begin_waitid(r);
     case opcode::msg_ring:
-        return send_message(s);
+        return send_message(r);
     case opcode::tee:
         return begin_tee(r);
     case opcode::splice:
@@ -161,6 +161,8 @@ int epoll_backend::begin_call(epoll_request& r) noexcept {
     case opcode::openat2:
         return begin_open(r);
     case opcode::fsync:
+        // io_uring checks the offset. It writes the whole file's metadata and at least the range.
+        return static_cast<std::int64_t>(s.off) < 0 ? -EINVAL : hand_over(r, false);
     case opcode::sync_file_range:
     case opcode::fallocate:
     case opcode::ftruncate:
@@ -191,19 +193,13 @@ int epoll_backend::begin_socket(const sqe& s) noexcept {
 }
 
 int epoll_backend::begin_pipe(const sqe& s) noexcept {
-    int ends[2];
-    auto* const given = pointer<int>(s.addr);
-    if (!is_readable(given, sizeof ends)) {
-        return -EFAULT;
-    }
+    auto* const ends = pointer<int>(s.addr);
     const int error = checked(::pipe2(ends, static_cast<int>(s.pipe_flags)));
     if (error < 0) {
         return error;
     }
-    for (int i = 0; i < 2; ++i) {
-        fresh(ends[i]);
-        given[i] = ends[i];
-    }
+    fresh(ends[0]);
+    fresh(ends[1]);
     return 0;
 }
 
@@ -244,8 +240,8 @@ int epoll_backend::plain_call(const epoll_request& r) noexcept {
     return perform_on_linux(plain);
 }
 
-/// Opens a path at once if looking it up needs no device. The file is opened with O_NONBLOCK, as
-/// io_uring does in its first attempt; opening a FIFO for reading therefore does not wait for a
+/// Opens a path immediately if looking it up needs no device. The file is opened with O_NONBLOCK,
+/// as io_uring does in its first attempt; opening a FIFO for reading therefore does not wait for a
 /// writer.
 int epoll_backend::begin_open(epoll_request& r) noexcept {
     const sqe& s = r.entry;

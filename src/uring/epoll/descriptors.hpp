@@ -33,7 +33,7 @@ public:
     static constexpr std::uint8_t on_file = 2; // a thread reads or writes a file
     int helper = -1;                           // a descriptor created for the request (pidfd)
     descriptor_state* on = nullptr;
-    descriptor_state* held = nullptr; // while it is on a thread: the descriptor that it uses
+    descriptor_state* held = nullptr; // the descriptor that it uses while it is on a thread
     descriptor_state* held_in = nullptr;
 
     struct own_job final : worker_job {
@@ -85,11 +85,12 @@ struct descriptor_state {
     enum class kind : std::uint8_t {
         unknown,
         tcp,
-        connection, // another type of socket: a read may be short although more data is available
+        local_stream, // AF_UNIX; otherwise like `connection`
+        connection,   // another type of socket: a read may be short although more data is available
         datagram,
         file,
         direct_file,    // O_DIRECT
-        no_nowait_file, // of a file system without RWF_NOWAIT
+        no_nowait_file, // on a file system without RWF_NOWAIT
         other,
     };
 
@@ -101,11 +102,12 @@ struct descriptor_state {
     /// Nothing to read (no space to write) until epoll reports an event.
     bool read_blocked = false;
     bool write_blocked = false;
-    bool closing = false;       // closed as soon as no thread uses it
-    unsigned working = 0;       // threads that use it, or will
-    bool may_end_early = false; // an end or urgent data was reported: a short read may leave data
-    /// Whether a request waits for an event of a registration that may be stale. 0: no. 1: yes, and
-    /// it is revalidated at the next tick; 2: at the tick after that.
+    bool closing = false; // closed as soon as no thread uses it
+    unsigned working = 0; // threads that use it, or will
+    bool may_end_early =
+        false; // after an end or urgent data, a short read does not mean that no data is left
+    /// Ticks until the registration is revalidated, because a request waits for its event and it
+    /// may be stale. 1: at the next tick; 2: at the one after that; 0: no request waits for it.
     std::uint8_t stale = 0;
     descriptor_state* stale_next = nullptr;
     descriptor_state* stale_previous = nullptr;

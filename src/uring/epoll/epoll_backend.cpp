@@ -10,21 +10,28 @@
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// Setup, waiting, clocks, registered files, and messages between rings.
+// Setup, clocks, registered files, and messages between rings.
 
 namespace coil::uring::detail {
 namespace {
-
-constexpr std::uint64_t wake_mark = ~std::uint64_t{0};
-constexpr std::int64_t interrupt_gap_ns = 1'000'000;
 
 std::int64_t clock_ns(::clockid_t clock) noexcept {
     std::timespec ts{};
     ::clock_gettime(clock, &ts);
     return std::int64_t{ts.tv_sec} * 1'000'000'000 + ts.tv_nsec;
+}
+
+/// Whether both are descriptors of one socket: its inode belongs to it alone. For use without
+/// kcmp(2), which many sandboxes forbid.
+bool is_same_socket(int one, int other) noexcept {
+    struct ::stat first{};
+    struct ::stat second{};
+    return ::fstat(one, &first) == 0 && ::fstat(other, &second) == 0 && S_ISSOCK(first.st_mode) &&
+           first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
 /// All epoll backends of the process: a message names its target by the epoll descriptor.
@@ -106,94 +113,18 @@ std::int64_t epoll_backend::now_ns() noexcept { return clock_ns(CLOCK_MONOTONIC)
 std::int64_t epoll_backend::realtime_ns() noexcept { return clock_ns(CLOCK_REALTIME); }
 std::int64_t epoll_backend::boottime_ns() noexcept { return clock_ns(CLOCK_BOOTTIME); }
 
-// ---- waiting
-
-int epoll_backend::sleep(std::int64_t deadline_ns) noexcept {
-    const int room = static_cast<int>(events_.size());
-    if (deadline_ns == INT64_MIN) {
-        return ::epoll_wait(epoll_, events_.data(), room, 0);
-    }
-    if (deadline_ns == never) {
-        return ::epoll_wait(epoll_, events_.data(), room, -1);
-    }
-    const std::int64_t left = deadline_ns - now_ns();
-    if (left <= 0) {
-        return ::epoll_wait(epoll_, events_.data(), room, 0);
-    }
-#ifdef SYS_epoll_pwait2
-    if (has_pwait2_) {
-        const timespec span{left / 1'000'000'000, left % 1'000'000'000};
-        const long n = ::syscall(SYS_epoll_pwait2, epoll_, events_.data(), room, &span, nullptr,
-                                 std::size_t{0});
-        if (n >= 0 || errno != ENOSYS) {
-            return static_cast<int>(n);
-        }
-        has_pwait2_ = false;
-    }
-#endif
-    // Rounded up, so that no timer fires early.
-    const std::int64_t ms = std::min<std::int64_t>((left + 999'999) / 1'000'000, 3'600'000);
-    return ::epoll_wait(epoll_, events_.data(), room, static_cast<int>(ms));
-}
-
-int epoll_backend::wait(std::int64_t deadline_ns) noexcept {
-    bool polling = deadline_ns == INT64_MIN;
-    if (!hot_.empty()) [[unlikely]] {
-        std::vector<std::uint64_t> now;
-        now.swap(hot_);
-        for (const std::uint64_t mark : now) {
-            if (state* s = descriptors_.find(static_cast<int>(mark & 0xffffffff));
-                s != nullptr && s->generation == mark >> 32) {
-                on_event(*s, EPOLLIN);
-            }
-        }
-        deadline_ns = INT64_MIN;
-        polling = true;
-    }
-    const bool revalidates = stale_[0] != nullptr || stale_[1] != nullptr;
-    if (!polling && revalidates) {
-        deadline_ns = std::min(deadline_ns, next_tick_ns_);
-    }
-    if (interrupting_ != 0) [[unlikely]] {
-        for_each_pending([this](request& one) {
-            auto& r = static_cast<epoll_request&>(one);
-            if (r.at == place::working && r.interrupting) {
-                pool_->interrupt(r.job);
-            }
-        });
-        if (!polling) {
-            deadline_ns = std::min(deadline_ns, now_ns() + interrupt_gap_ns);
-        }
-    }
-    const int n = sleep(deadline_ns);
-    const int error = n < 0 ? -errno : 0;
-    for (int i = 0; i < n; ++i) {
-        const std::uint64_t mark = events_[static_cast<std::size_t>(i)].data.u64;
-        if (mark == wake_mark) {
-            continue; // what it announces is looked for below
-        }
-        state* const s = descriptors_.find(static_cast<int>(mark & 0xffffffff));
-        if (s != nullptr && s->generation == mark >> 32) [[likely]] {
-            on_event(*s, events_[static_cast<std::size_t>(i)].events);
-        }
-    }
-    if (pool_->has_finished()) {
-        collect_finished();
-    }
-    if (has_messages_.load(std::memory_order_acquire)) [[unlikely]] {
-        receive_messages();
-    }
-    if (revalidates && (n <= 0 || ++waits_ % 16 == 0) && now_ns() >= next_tick_ns_) {
-        revalidate_stale(n <= 0);
-    }
-    return error == -EINTR ? error : 0;
-}
-
 // ---- registered files
 
+bool epoll_backend::is_ring(int descriptor) noexcept {
+    registry& all = all_backends();
+    const std::scoped_lock lock(all.guard);
+    return std::any_of(all.backends.begin(), all.backends.end(),
+                       [&](const epoll_backend* k) { return k->epoll_ == descriptor; });
+}
+
 int epoll_backend::hold_file(int descriptor) noexcept {
-    if (descriptor == epoll_ || descriptor == wake_fd_) {
-        return -EBADF;
+    if (descriptor == wake_fd_ || is_ring(descriptor)) {
+        return -EBADF; // a table cannot contain a ring
     }
     const int file = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
     if (file < 0) {
@@ -218,14 +149,21 @@ bool epoll_backend::is_open(int descriptor) noexcept {
     return !is_closing(descriptor) && ::fcntl(descriptor, F_GETFD) >= 0;
 }
 
+void epoll_backend::forget_earlier_file(int descriptor) noexcept {
+    state* const s = descriptors_.find(descriptor);
+    if (s != nullptr && s->interest != 0 && s->has_waiters() && watch_again(*s) != 0) {
+        abandon(*s);
+    }
+}
+
 bool epoll_backend::is_same_file(int one, int other) noexcept {
     if (one == other) {
         return true;
     }
-    // If kcmp(2) is not available, descriptors with different numbers count as different files.
     constexpr int files = 0; // KCMP_FILE
     const auto self = static_cast<int>(::getpid());
-    return ::syscall(SYS_kcmp, self, self, files, one, other) == 0;
+    const long order = ::syscall(SYS_kcmp, self, self, files, one, other);
+    return order == 0 || (order < 0 && errno != EBADF && is_same_socket(one, other));
 }
 
 unsigned epoll_backend::max_files() noexcept {
@@ -238,7 +176,8 @@ unsigned epoll_backend::max_files() noexcept {
 
 // ---- messages
 
-int epoll_backend::send_message(const sqe& s) noexcept {
+int epoll_backend::send_message(const epoll_request& r) noexcept {
+    const sqe& s = r.entry;
     if (s.buf_index != 0 || s.personality != 0 ||
         (s.msg_ring_flags & ~(msg_ring_flag::cqe_skip | msg_ring_flag::flags_pass)) != 0) {
         return -EINVAL;
@@ -256,10 +195,14 @@ int epoll_backend::send_message(const sqe& s) noexcept {
     const message text{s.off, static_cast<int>(s.len), passes ? s.file_index : 0};
     registry& all = all_backends();
     const std::scoped_lock lock(all.guard);
-    const auto found = std::find_if(all.backends.begin(), all.backends.end(),
-                                    [&](const epoll_backend* k) { return k->epoll_ == s.fd; });
+    const auto has_number = [&](const epoll_backend* k) { return k->epoll_ == r.file; };
+    const auto has_file = [&](epoll_backend* k) { return is_same_file(k->epoll_, r.file); };
+    auto found = std::find_if(all.backends.begin(), all.backends.end(), has_number);
     if (found == all.backends.end()) {
-        return ::fcntl(s.fd, F_GETFD) < 0 ? -EBADF : -EBADFD;
+        found = std::find_if(all.backends.begin(), all.backends.end(), has_file);
+    }
+    if (found == all.backends.end()) {
+        return is_open(r.file) ? -EBADFD : -EBADF;
     }
     epoll_backend& target = **found;
     if (&target == this) {

@@ -15,7 +15,6 @@ namespace {
 
 constexpr std::uint32_t in_events = EPOLLIN | EPOLLRDHUP | EPOLLPRI;
 constexpr std::uint32_t out_events = EPOLLOUT;
-constexpr std::uint32_t end_events = EPOLLHUP | EPOLLERR | EPOLLRDHUP;
 
 std::uint64_t mark_of(const descriptor_state& s) noexcept {
     return std::uint64_t{s.generation} << 32 | static_cast<std::uint32_t>(s.fd);
@@ -39,9 +38,16 @@ bool is_special(const epoll_request& r) noexcept {
 }
 
 std::uint32_t events_for_poll(const epoll_request& r) noexcept {
-    return r.op() == opcode::poll_add && (r.entry.poll32_events & EPOLLOUT) != 0
+    constexpr std::uint32_t writable = EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND;
+    return r.op() == opcode::poll_add && (r.entry.poll32_events & writable) != 0
                ? in_events | out_events
                : in_events;
+}
+
+/// Whether the call sleeps until it is woken or interrupted. Its cancellation waits until the
+/// thread has returned from the call, so it is known whether the call was cancelled.
+bool sleeps_outside_files(opcode op) noexcept {
+    return op == opcode::futex_wait || op == opcode::futex_waitv || op == opcode::waitid;
 }
 
 } // namespace
@@ -80,27 +86,36 @@ int epoll_backend::begin_io(epoll_request& r) noexcept {
         return -EBADF;
     }
     r.on = s;
+    if (has_message_flags(r.op()) && (r.entry.ioprio & recvsend_flag::poll_first) != 0 &&
+        is_impatient(r)) {
+        return -EAGAIN; // as on Linux: it would have to wait first
+    }
     const bool out = sends(r.op()) || r.op() == opcode::connect;
     const bool blocked =
         out ? s->write_blocked || !s->writers.empty() : s->read_blocked || !s->readers.empty();
-    if (blocked && r.op() != opcode::poll_add && !is_special(r) && !is_impatient(r)) {
+    // A second connect(2) fails immediately.
+    const bool tries = r.op() == opcode::poll_add || r.op() == opcode::connect;
+    if (blocked && !tries && !is_special(r) && !is_impatient(r)) {
         if (r.selects()) {
             if (const int error = select(r); error != 0) {
                 return error; // missing buffers are reported even before data arrives
             }
-            unselect(r);
+            keep_buffer(r);
         }
         return wait_on(*s, r, out ? place::writing : place::reading);
     }
-    if (r.op() == opcode::poll_add && r.multishot() &&
+    const bool is_level = r.op() == opcode::poll_add && (r.entry.len & poll_flag::add_level) != 0;
+    if (r.op() == opcode::poll_add && (r.multishot() || is_level) &&
         (s->interest & events_for_poll(r)) != events_for_poll(r)) {
         // Registering reports current readiness: do not report it twice.
         const int result = wait_on(*s, r, place::watching);
         if (result != -EPERM) {
             return result;
         }
+        return is_level ? -EINVAL : poll_now(r);
     }
-    return act_on(r, attempt(r));
+    const int result = act_on(r, attempt(r));
+    return result == -EPERM && r.op() == opcode::poll_add ? -EINVAL : result;
 }
 
 /// Queues the request, or hands it to a worker, if the attempt has to be repeated. Returns
@@ -214,63 +229,6 @@ int epoll_backend::watch_again(state& s) noexcept {
     return 0;
 }
 
-void epoll_backend::on_event(state& s, std::uint32_t events) noexcept {
-    if (s.stale != 0) {
-        clear_stale(s);
-    }
-    if ((events & (end_events | EPOLLPRI)) != 0) {
-        s.may_end_early = true;
-    }
-    if ((events & (in_events | end_events)) != 0) {
-        s.read_blocked = false;
-        if (!s.readers.empty()) {
-            serve(s.readers, s.read_blocked);
-        }
-    }
-    if ((events & (out_events | EPOLLHUP | EPOLLERR)) != 0) {
-        s.write_blocked = false;
-        if (!s.writers.empty()) {
-            serve(s.writers, s.write_blocked);
-        }
-    }
-    if (!s.watchers.empty()) {
-        serve_watchers(s);
-    }
-}
-
-/// Retries waiting requests, oldest first, until one finds nothing.
-void epoll_backend::serve(request_queue& queue, bool& blocked) noexcept {
-    while (!queue.empty() && !blocked) {
-        epoll_request& r = *queue.front();
-        int tried = attempt(r);
-        if (tried == again_in || tried == again_out) {
-            blocked = true;
-            return;
-        }
-        queue.remove(r);
-        r.at = place::nowhere;
-        if (tried == by_worker || tried == by_unbounded_worker || tried == again_event) {
-            tried = act_on(r, tried);
-        }
-        if (tried != pending) {
-            finish(r, tried);
-        }
-    }
-}
-
-void epoll_backend::serve_watchers(state& s) noexcept {
-    for (epoll_request* r = s.watchers.front(); r != nullptr;) {
-        epoll_request* const next = request_queue::after(*r);
-        const int tried = attempt(*r);
-        if (tried != again_event && tried != again_in) {
-            s.watchers.remove(*r);
-            r->at = place::nowhere;
-            finish(*r, tried);
-        }
-        r = next;
-    }
-}
-
 void epoll_backend::again_soon(const state& s) noexcept {
     try {
         hot_.push_back(mark_of(s));
@@ -336,8 +294,13 @@ emulated_backend::outcome epoll_backend::cancel(request& one) noexcept {
             ++interrupting_;
         }
         r.interrupting = true;
-        pool_->interrupt(r.job);
-        return outcome::busy;
+        if (!sleeps_outside_files(r.op())) {
+            pool_->interrupt(r.job);
+            return outcome::busy;
+        }
+        // The job may have been woken at the same time. Only its thread knows, so wait for it.
+        return pool_->interrupt_now(r.job) && r.job.result == -EINTR ? outcome::later
+                                                                     : outcome::busy;
     case place::orphaned:
     case place::nowhere:
         break;

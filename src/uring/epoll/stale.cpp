@@ -68,13 +68,7 @@ void epoll_backend::revalidate_stale(bool idle) noexcept {
         // Registering again would report known events to a multishot poll.
         const int error = is_watched_by_stream(s) ? watch_again(s) : watch(s, s.interest);
         if (error != 0) {
-            // The number is closed, or refers to a file that is always ready: the requests wait on
-            // the previous file.
-            orphan(s.readers, true);
-            orphan(s.writers, true);
-            orphan(s.watchers, true);
-            s.interest = 0;
-            s.read_blocked = s.write_blocked = false;
+            abandon(s);
         }
     }
     if (stale_[0] == nullptr) {
@@ -89,6 +83,16 @@ void epoll_backend::revalidate_stale(bool idle) noexcept {
     }
 }
 
+/// The number is closed, or refers to a file that is always ready: the requests wait on the
+/// previous file.
+void epoll_backend::abandon(state& s) noexcept {
+    orphan(s.readers, true);
+    orphan(s.writers, true);
+    orphan(s.watchers, true);
+    s.interest = 0;
+    s.read_blocked = s.write_blocked = false;
+}
+
 void epoll_backend::revalidate(state& s) noexcept {
     clear_stale(s);
     for (const request_queue* queue : {&s.readers, &s.writers, &s.watchers}) {
@@ -98,8 +102,8 @@ void epoll_backend::revalidate(state& s) noexcept {
     }
 }
 
-/// Takes requests off a descriptor whose file was closed. With io_uring, requests would keep the
-/// file open; here they remain pending until they are cancelled. Without `all`, requests whose
+/// Detaches requests from a descriptor whose file was closed. With io_uring, requests would keep
+/// the file open; here they remain pending until they are cancelled. Without `all`, requests whose
 /// registration was not confirmed stay: they may be for the file that has the number now.
 void epoll_backend::orphan(request_queue& queue, bool all) noexcept {
     for (epoll_request* r = queue.front(); r != nullptr;) {
@@ -108,6 +112,7 @@ void epoll_backend::orphan(request_queue& queue, bool all) noexcept {
             queue.remove(*r);
             r->at = place::orphaned;
             r->on = nullptr;
+            r->file = -1; // a cancellation by descriptor must not match the reused number
         }
         r = next;
     }

@@ -81,7 +81,11 @@ void epoll_backend::learn_socket(state& s) noexcept {
                protocol == IPPROTO_TCP) {
         s.what = state::kind::tcp;
     } else {
-        s.what = state::kind::connection;
+        int domain = 0;
+        const bool is_local = type == SOCK_STREAM &&
+                              ::getsockopt(s.fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 &&
+                              domain == AF_UNIX;
+        s.what = is_local ? state::kind::local_stream : state::kind::connection;
     }
 }
 
@@ -105,7 +109,8 @@ bool epoll_backend::wants_more(epoll_request& r, ssize_t n, std::size_t asked) n
         return false;
     }
     learn(*r.on);
-    if (r.on->what != state::kind::tcp && r.on->what != state::kind::connection) {
+    if (r.on->what != state::kind::tcp && r.on->what != state::kind::local_stream &&
+        r.on->what != state::kind::connection) {
         return false;
     }
     r.done += static_cast<std::uint32_t>(n);
@@ -114,14 +119,20 @@ bool epoll_backend::wants_more(epoll_request& r, ssize_t n, std::size_t asked) n
 
 // ---- results of an attempt
 
-/// There is no data, or no more, for now. A partly filled buffer stays with the request.
+/// The outcome of an attempt that finds no data, or no more of it, for now.
 int epoll_backend::would_block(epoll_request& r, int again) noexcept {
-    if (r.done != 0) {
+    keep_buffer(r);
+    return again;
+}
+
+/// Called for a request that is going to wait. It keeps a selected buffer that is partly filled or
+/// that a send has taken, and returns any other to its group.
+void epoll_backend::keep_buffer(epoll_request& r) noexcept {
+    if (r.done != 0 || (r.op() == opcode::send && !r.bundles())) {
         hold_selected(r);
     } else {
         unselect(r);
     }
-    return again;
 }
 
 /// An error is reported only if nothing was transferred before it.

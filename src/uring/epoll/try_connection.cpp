@@ -63,11 +63,20 @@ int epoll_backend::errno_of_accept(int fd) noexcept {
     return errno;
 }
 
-/// After epoll has reported an event, calling connect(2) again returns the outcome and, on failure,
-/// makes the socket usable for another attempt.
+/// After epoll has reported an event, the socket's error is the outcome. Without one, calling
+/// connect(2) again returns it.
 int epoll_backend::try_connect(epoll_request& r) noexcept {
-    if (r.phase != 0 && !is_ready(r.file, POLLOUT)) {
-        return again_out;
+    if (r.phase != 0) {
+        ::pollfd p{r.file, POLLOUT, 0};
+        if (::poll(&p, 1, 0) == 0) {
+            return again_out;
+        }
+        int outcome = 0;
+        ::socklen_t size = sizeof outcome;
+        if ((p.revents & POLLERR) != 0 &&
+            ::getsockopt(r.file, SOL_SOCKET, SO_ERROR, &outcome, &size) == 0 && outcome != 0) {
+            return -outcome;
+        }
     }
     const int flags = ::fcntl(r.file, F_GETFL);
     if (flags < 0) {
@@ -77,9 +86,15 @@ int epoll_backend::try_connect(epoll_request& r) noexcept {
     if (blocks && ::fcntl(r.file, F_SETFL, flags | O_NONBLOCK) != 0) {
         return -errno;
     }
-    const int result = ::connect(r.file, pointer<const ::sockaddr>(r.entry.addr),
-                                 static_cast<::socklen_t>(r.entry.off));
-    const int error = result < 0 ? errno : 0;
+    const auto connects = [&r] {
+        const int result = ::connect(r.file, pointer<const ::sockaddr>(r.entry.addr),
+                                     static_cast<::socklen_t>(r.entry.off));
+        return result < 0 ? errno : 0;
+    };
+    int error = connects();
+    if (error == ECONNABORTED) { // the first call after a refusal; as on Linux, it is repeated once
+        error = connects();
+    }
     if (blocks) {
         ::fcntl(r.file, F_SETFL, flags);
     }

@@ -25,8 +25,16 @@ bool says_nowait(const epoll_request& r) noexcept {
     return (static_cast<int>(r.entry.rw_flags) & RWF_NOWAIT) != 0;
 }
 
-/// Transfers what is possible without waiting. Returns -EAGAIN if that is nothing, -EOPNOTSUPP if
-/// the descriptor does not support non-blocking transfers.
+/// Whether -EOPNOTSUPP may refer to the caller's flags, which some files and kernels do not
+/// support.
+bool has_special_flags(const epoll_request& r) noexcept {
+    constexpr std::uint32_t everywhere = // RWF_HIPRI, DSYNC, SYNC, NOWAIT, APPEND, NOAPPEND
+        0x1 | 0x2 | 0x4 | 0x8 | 0x10 | 0x20;
+    return (r.entry.rw_flags & ~everywhere) != 0;
+}
+
+/// Transfers what is possible without waiting. Returns -EAGAIN if nothing is, -EOPNOTSUPP if the
+/// descriptor does not support non-blocking transfers.
 ssize_t move_now(const epoll_request& r, const rest_of& rest, bool in) noexcept {
     const int flags = static_cast<int>(r.entry.rw_flags) | RWF_NOWAIT;
     const auto move = [&](::off_t offset) {
@@ -45,7 +53,8 @@ ssize_t move_now(const epoll_request& r, const rest_of& rest, bool in) noexcept 
 /// Chooses the next step when nothing was transferred.
 int epoll_backend::after_refusal(epoll_request& r, int error, bool in) noexcept {
     const int again = in ? again_in : again_out;
-    if (says_nowait(r) || (error != -EAGAIN && error != -EOPNOTSUPP)) {
+    if (says_nowait(r) || (error != -EAGAIN && error != -EOPNOTSUPP) ||
+        (error == -EOPNOTSUPP && has_special_flags(r))) {
         return failed(r, error);
     }
     if (is_file(*r.on)) {
@@ -85,8 +94,7 @@ bool epoll_backend::is_for_device(const epoll_request& r) noexcept {
 /// A short transfer on a file means that the rest is not in the page cache or does not exist. A
 /// worker makes the blocking call that finds out which.
 bool epoll_backend::is_unfinished(epoll_request& r, ssize_t n, std::size_t asked) noexcept {
-    if (n <= 0 || static_cast<std::size_t>(n) >= asked || r.selects() || says_nowait(r) ||
-        !is_file(*r.on)) {
+    if (n <= 0 || static_cast<std::size_t>(n) >= asked || says_nowait(r) || !is_file(*r.on)) {
         return false;
     }
     r.done += static_cast<std::uint32_t>(n);
@@ -109,6 +117,10 @@ int epoll_backend::try_read(epoll_request& r) noexcept {
         if (n < 0) {
             const int tried = after_refusal(r, static_cast<int>(n), true);
             if (tried < 0) {
+                constexpr int last_error = -4095;
+                if (tried >= last_error && r.on->is_known_file()) {
+                    hold_selected(r); // as on Linux, a failed read of a file uses up its buffer
+                }
                 return tried;
             }
             n = tried;

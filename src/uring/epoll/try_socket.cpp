@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -14,7 +15,7 @@
 namespace coil::uring::detail {
 namespace {
 
-/// The sockets that io_uring accepts for zero-copy sends; this backend copies the data.
+/// Whether io_uring accepts the socket for zero-copy sends; this backend copies the data.
 bool can_zero_copy(int fd) noexcept {
     int domain = 0;
     ::socklen_t size = sizeof domain;
@@ -30,6 +31,10 @@ bool is_drained(const descriptor_state& s, const epoll_request& r, ssize_t n,
     constexpr std::uint32_t special = MSG_PEEK | MSG_OOB | MSG_ERRQUEUE;
     return n > 0 && static_cast<std::size_t>(n) < asked && s.what == descriptor_state::kind::tcp &&
            (s.interest & EPOLLIN) != 0 && !s.may_end_early && (r.entry.msg_flags & special) == 0;
+}
+
+bool is_truncated(const ::msghdr& message) noexcept {
+    return (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0;
 }
 
 std::size_t message_size(const ::msghdr& message) noexcept {
@@ -54,30 +59,76 @@ bool is_last(emulated_request& r, ssize_t n) noexcept {
 
 } // namespace
 
-/// The flag for "the socket has more data". Only full reads need to query it.
-std::uint32_t epoll_backend::nonempty(state& s, ssize_t n, std::size_t asked) noexcept {
-    if (n <= 0 || static_cast<std::size_t>(n) < asked) {
+/// Whether the socket reports how much data it has.
+bool epoll_backend::has_flag_for_more(state& s) noexcept {
+    learn(s);
+    return s.what == state::kind::tcp || s.what == state::kind::local_stream;
+}
+
+/// The flag for "the socket has more data". Only full reads, and those that leave the data, need to
+/// query it.
+std::uint32_t epoll_backend::nonempty(epoll_request& r, ssize_t n, std::size_t asked) noexcept {
+    const bool peeks = (r.entry.msg_flags & MSG_PEEK) != 0;
+    if (n < 0 || (static_cast<std::size_t>(n) < asked && !peeks)) {
         return 0;
     }
-    learn(s);
-    if (s.what != state::kind::tcp) {
+    state& s = *r.on;
+    if (!has_flag_for_more(s)) {
         return 0;
     }
     int left = 0;
     return ::ioctl(s.fd, FIONREAD, &left) == 0 && left > 0 ? cqe_flag::sock_nonempty : 0;
 }
 
+/// A stream that has used the last buffer ends when more data arrives.
+int epoll_backend::after_last_buffer(epoll_request& r, int error, int parts) noexcept {
+    const bool waits =
+        error == -ENOBUFS && parts > 0 && has_flag_for_more(*r.on) && !is_ready(r.file, POLLIN);
+    return waits ? again_in : error;
+}
+
+/// The result of a simple receive (into one buffer), whose system call returned `n`.
+int epoll_backend::received(epoll_request& r, ssize_t n, std::size_t asked) noexcept {
+    if (n == -EAGAIN) {
+        return would_block(r, again_in);
+    }
+    if (n < 0) {
+        return failed(r, static_cast<int>(n));
+    }
+    if (is_drained(*r.on, r, n, asked)) {
+        r.on->read_blocked = true;
+    }
+    r.result_flags |= nonempty(r, n, asked);
+    return static_cast<int>(n);
+}
+
+/// Only TCP discards bytes with MSG_TRUNC. Other sockets fill all buffers of a bundle.
+int epoll_backend::select_for_receive(epoll_request& r) noexcept {
+    const std::uint32_t flags = r.entry.msg_flags;
+    if ((flags & MSG_TRUNC) != 0 && r.bundles()) {
+        learn(*r.on);
+        if (r.on->what != state::kind::tcp) {
+            r.entry.msg_flags &= ~static_cast<std::uint32_t>(MSG_TRUNC);
+        }
+    }
+    const int error = select(r);
+    r.entry.msg_flags = flags;
+    return error;
+}
+
 int epoll_backend::try_receive(epoll_request& r) noexcept {
     state& s = *r.on;
     const int flags = static_cast<int>(r.entry.msg_flags) | MSG_DONTWAIT;
+    const bool all = (r.entry.msg_flags & MSG_WAITALL) != 0;
+    const bool tells = all && r.has(sqe_flag::io_link | sqe_flag::cqe_skip_success);
     for (int parts = 0;; ++parts) {
-        if (const int error = select(r); error != 0) {
-            return error;
+        if (const int error = select_for_receive(r); error != 0) {
+            return after_last_buffer(r, error, parts);
         }
         const std::span<const ::iovec> data = r.data();
         ssize_t n = 0;
         std::size_t asked = 0;
-        if (data.size() == 1 && r.done == 0) [[likely]] {
+        if (data.size() == 1 && r.done == 0 && !tells) [[likely]] {
             asked = data[0].iov_len;
             n = uninterrupted([&] { return ::recv(r.file, data[0].iov_base, asked, flags); });
         } else {
@@ -87,6 +138,7 @@ int epoll_backend::try_receive(epoll_request& r) noexcept {
             message.msg_iovlen = static_cast<std::size_t>(rest.size());
             asked = rest.bytes();
             n = uninterrupted([&] { return ::recvmsg(r.file, &message, flags); });
+            r.truncated = is_truncated(message);
         }
         if (n == -EAGAIN) {
             return would_block(r, again_in);
@@ -98,14 +150,14 @@ int epoll_backend::try_receive(epoll_request& r) noexcept {
         if (drained) {
             s.read_blocked = true;
         }
-        if (wants_more(r, n, asked)) {
+        if (all && wants_more(r, n, asked)) {
             if (drained) {
                 return would_block(r, again_in);
             }
             continue;
         }
         const int result = static_cast<int>(n) + static_cast<int>(r.done);
-        const std::uint32_t more = nonempty(s, n, asked);
+        const std::uint32_t more = nonempty(r, n, asked);
         if (!r.multishot() || n == 0 || is_last(r, n)) {
             r.result_flags |= more;
             return result;
@@ -124,7 +176,7 @@ int epoll_backend::try_receive_message(epoll_request& r) noexcept {
     const int flags = static_cast<int>(r.entry.msg_flags) | MSG_DONTWAIT;
     for (int parts = 0;; ++parts) {
         if (const int error = select(r); error != 0) {
-            return error;
+            return after_last_buffer(r, error, parts);
         }
         ::msghdr message = r.header;
         ::iovec payload{};
@@ -134,7 +186,7 @@ int epoll_backend::try_receive_message(epoll_request& r) noexcept {
             // Layout of the buffer: recvmsg_out, name, control data, payload.
             payload = r.data()[0];
             front = sizeof(recvmsg_out) + message.msg_namelen + message.msg_controllen;
-            if (payload.iov_base == nullptr || payload.iov_len < front) {
+            if (payload.iov_len < front) {
                 unselect(r);
                 return -EFAULT;
             }
@@ -155,33 +207,39 @@ int epoll_backend::try_receive_message(epoll_request& r) noexcept {
         if (n < 0) {
             return failed(r, static_cast<int>(n));
         }
-        if (!r.multishot() && wants_more(r, n, rest.bytes())) {
-            continue;
-        }
+        r.truncated = is_truncated(message);
+        // Each part updates the caller's header, because a cancellation may prevent further parts.
         const ::msghdr asked_for = r.header;
         r.header.msg_namelen = message.msg_namelen;
         r.header.msg_controllen = message.msg_controllen;
         r.header.msg_flags = message.msg_flags;
         finish_message(r, static_cast<int>(n));
         r.header = asked_for;
+        if (!r.multishot() && !r.ends_with_message() && wants_more(r, n, rest.bytes())) {
+            continue;
+        }
         // With MSG_TRUNC, a multishot request reports the received size, not the full size.
         const int here =
             r.multishot() ? static_cast<int>(std::min(static_cast<std::size_t>(n), payload.iov_len))
                           : static_cast<int>(n);
         const int result = static_cast<int>(front) + here + static_cast<int>(r.done);
-        const std::uint32_t more = nonempty(*r.on, n, message_size(message));
+        const std::uint32_t more = nonempty(r, n, message_size(message));
         if (!r.multishot()) {
             r.result_flags |= more;
             return result;
         }
-        learn(*r.on);
-        if (n == 0 && r.on->what != state::kind::datagram) {
+        if (n == 0) { // the end, or an empty datagram
             return result;
         }
         if (const int tried = post_part(r, result, parts, false, more); tried != next_part) {
             return tried;
         }
     }
+}
+
+bool epoll_backend::may_send_now(const sqe& entry) noexcept {
+    const state* const s = descriptors_.find(entry.fd);
+    return s != nullptr && !s->closing && !s->write_blocked && s->writers.empty();
 }
 
 int epoll_backend::try_send(epoll_request& r) noexcept {
@@ -234,6 +292,7 @@ int epoll_backend::try_send(epoll_request& r) noexcept {
             return result;
         }
         r.done = 0;
+        r.entry.len = 0; // as on Linux, only the first bundle is limited
         if (const int error = select(r); error != 0) {
             return error;
         }

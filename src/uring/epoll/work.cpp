@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// What the threads of the pool execute.
+// The jobs that the threads of the pool execute.
 
 namespace coil::uring::detail {
 namespace {
@@ -87,18 +87,6 @@ bool waits_for_other_side(const epoll_request& r) noexcept {
            S_ISFIFO(status.st_mode);
 }
 
-int wait_for_child(const sqe& s) noexcept {
-    ::siginfo_t info{};
-    const int options = static_cast<int>(s.file_index);
-    if (::waitid(static_cast<::idtype_t>(s.len), static_cast<::id_t>(s.fd), &info, options) != 0) {
-        return -errno;
-    }
-    if (auto* const to = pointer<::siginfo_t>(s.addr2); to != nullptr) {
-        *to = info;
-    }
-    return 0;
-}
-
 int splice(const epoll_request& r) noexcept {
     const sqe& s = r.entry;
     auto in = static_cast<::loff_t>(s.splice_off_in);
@@ -108,6 +96,15 @@ int splice(const epoll_request& r) noexcept {
 }
 
 } // namespace
+
+int epoll_backend::wait_for_child(const sqe& s) noexcept {
+    ::siginfo_t info{};
+    const int options = static_cast<int>(s.file_index);
+    if (::waitid(static_cast<::idtype_t>(s.len), static_cast<::id_t>(s.fd), &info, options) != 0) {
+        return -errno;
+    }
+    return store_child(s, info);
+}
 
 /// Waits for space if the socket is in blocking mode.
 int epoll_backend::send_data(epoll_request& r) noexcept {
@@ -167,13 +164,6 @@ int epoll_backend::work(worker_job& job) noexcept {
         return checked(::syscall(SYS_futex_waitv, pointer<void>(s.addr), s.len, 0U, nullptr, 0));
     case opcode::waitid:
         return wait_for_child(s);
-    case opcode::fsync:
-        if (s.len != 0) {
-            return checked(::sync_file_range(r.file, static_cast<::off_t>(s.off), s.len,
-                                             SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
-                                                 SYNC_FILE_RANGE_WAIT_AFTER));
-        }
-        return plain_call(r);
     case opcode::sync_file_range:
         return checked(
             ::sync_file_range(r.file, static_cast<::off_t>(s.off), s.len, s.sync_range_flags));

@@ -46,6 +46,11 @@ int interrupting_signal() noexcept {
     return chosen;
 }
 
+void pause_shortly() noexcept {
+    const std::timespec pause{0, 10'000};
+    ::nanosleep(&pause, nullptr);
+}
+
 } // namespace
 
 void worker_pool::stop() noexcept {
@@ -153,6 +158,18 @@ void worker_pool::interrupt(worker_job& job) noexcept {
     }
 }
 
+bool worker_pool::interrupt_now(worker_job& job) noexcept {
+    constexpr int max_checks = 1000;
+    constexpr int checks_per_signal = 20; // one may arrive before the system call begins
+    for (int i = 0; i < max_checks && job.at != worker_job::step::idle; ++i) {
+        if (i % checks_per_signal == 0) {
+            interrupt(job);
+        }
+        pause_shortly();
+    }
+    return job.at == worker_job::step::idle;
+}
+
 void worker_pool::wait_until_asleep(const worker_job& job) noexcept {
     if (job.queued) {
         return;
@@ -180,8 +197,7 @@ void worker_pool::wait_until_asleep(const worker_job& job) noexcept {
                 return;
             }
         }
-        const std::timespec pause{0, 10'000};
-        ::nanosleep(&pause, nullptr);
+        pause_shortly();
     }
 }
 
@@ -222,7 +238,7 @@ void worker_pool::serve(worker_class& l) noexcept {
         lock.lock();
         if (job != nullptr) {
             remove_running(*job);
-            job->at = worker_job::step::idle; // must not be interrupted any more
+            job->at = worker_job::step::idle; // from here on the job must not be interrupted
         }
         done = job;
     }

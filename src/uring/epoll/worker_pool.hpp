@@ -45,13 +45,15 @@ public:
 
     /// 0, or -EAGAIN if the pool has no thread and none could be started.
     int submit(worker_job& job) noexcept;
-    /// Returns true if the job had not begun; it will not run.
+    /// Removes a job that is still queued, so that it never runs. Returns false if it has begun.
     bool withdraw(worker_job& job) noexcept;
     /// Interrupts the job's current system call with EINTR, if it is in one. Call it repeatedly
     /// until the job is finished.
     void interrupt(worker_job& job) noexcept;
-    /// Returns when the job's thread sleeps in its system call or has left it, or after a while if
-    /// neither is visible; immediately if the job has no thread.
+    /// Interrupts the job until it has ended and `result` is known; false if it takes too long.
+    bool interrupt_now(worker_job& job) noexcept;
+    /// Waits until the job's thread sleeps in its system call or has returned from it, for a
+    /// limited time. Returns immediately if the job has no thread.
     static void wait_until_asleep(const worker_job& job) noexcept;
     /// Returns all finished jobs as a list linked by `next`, or null.
     worker_job* take_finished() noexcept;

@@ -10,11 +10,11 @@ namespace coil::detail {
 
 class admin_server;
 
-/// A context's part in the admin socket of its process: contexts with the same path share one
+/// Registers a context with the admin socket of its process: contexts with the same path share one
 /// socket, which is served by a thread while one of them exists.
 class admin_registration {
 public:
-    /// Nothing without a path. Throws std::system_error if the socket cannot be made.
+    /// Does nothing if `path` is empty. Throws std::system_error if the socket cannot be created.
     admin_registration(io_context& context, const std::string& path);
     admin_registration(const admin_registration&) = delete;
     admin_registration& operator=(const admin_registration&) = delete;

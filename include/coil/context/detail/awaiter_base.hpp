@@ -17,7 +17,7 @@ namespace coil::detail {
 /// list.
 struct ready_node : queue_node {};
 
-/// What a suspended await waits for, for a list of tasks.
+/// The kinds of waits that a list of tasks distinguishes.
 enum class wait_kind : std::uintptr_t { other, operation, sleep, sync, stream, join, child };
 
 /// A suspended await that the event loop will resume: the part of an awaiter that every kind
@@ -56,8 +56,8 @@ protected:
 
     awaiter_base() noexcept = default;
     ~awaiter_base() {
-        if (is(phase::done)) [[unlikely]] {
-            leave_ready_queue();
+        if (under_way()) [[unlikely]] {
+            end_under_way();
         }
     }
 
@@ -65,8 +65,13 @@ protected:
         return (word_.load(std::memory_order_relaxed) & phase_mask) ==
                static_cast<std::uintptr_t>(p);
     }
+    /// Never started.
+    [[nodiscard]] bool is_fresh() const noexcept { return is(phase::fresh); }
     /// Started and not yet resumed.
-    [[nodiscard]] bool under_way() const noexcept { return is(phase::pending) || is(phase::done); }
+    [[nodiscard]] bool under_way() const noexcept {
+        static_assert(static_cast<int>(phase::pending) == 1 && static_cast<int>(phase::done) == 2);
+        return ((word_.load(std::memory_order_relaxed) + 1) & 2) != 0;
+    }
     [[nodiscard]] event_loop& loop() const noexcept {
         return *reinterpret_cast<event_loop*>(word_.load(std::memory_order_relaxed) & ~flags_mask);
     }
@@ -85,7 +90,7 @@ protected:
         }
     }
 
-    /// Lets a requested stop cancel this wait; at once if the stop was requested already.
+    /// Lets a stop request cancel this wait; immediately if a stop has already been requested.
     template <class Self>
     void observe(inplace_stop_token token) noexcept {
         if (!token.stop_possible()) {
@@ -162,6 +167,7 @@ private:
     void post_stop() noexcept;
     /// Returns whether the wait is still pending.
     bool stop_delivered() noexcept;
+    void end_under_way() noexcept;
     void leave_ready_queue() noexcept;
 
     std::atomic<std::uintptr_t> word_{0};

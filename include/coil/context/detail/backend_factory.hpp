@@ -1,7 +1,7 @@
 #pragma once
 
-#include <functional>
-#include <memory>
+#include <coil/base/std_function.hpp>
+#include <coil/base/std_memory.hpp>
 
 namespace coil::uring {
 class backend;

@@ -6,7 +6,8 @@
 
 namespace coil::detail {
 
-/// For constructors that take a number, so that an int variable works in braces.
+/// For constructors that accept any integer type, so that an int variable in braces does not
+/// narrow.
 template <std::integral To, std::integral From>
 To checked_number(From number) {
     if (!std::in_range<To>(number)) {

@@ -25,8 +25,9 @@ public:
         }
     }
 
-    /// Called by the receiver before claim(). True: until unpin() the submitter cannot withdraw the
-    /// entry and waits if it tries to, so the submitter exists. False: it has withdrawn it.
+    /// Called by the receiver before claim(). If true, the submitter exists until unpin(): it
+    /// cannot withdraw the entry until then, and waits if it tries to. If false, it has already
+    /// withdrawn the entry.
     [[nodiscard]] bool pin() noexcept {
         unsigned expected = open;
         return word_.compare_exchange_strong(expected, pinned, std::memory_order_acq_rel);

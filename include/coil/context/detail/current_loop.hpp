@@ -4,11 +4,12 @@ namespace coil::detail {
 
 class event_loop;
 
-/// The loop that runs on this thread.
+/// The loop that runs on this thread, or null.
 constinit inline thread_local event_loop* current_loop = nullptr;
 
 [[noreturn]] void end_without_context() noexcept;
-/// A program that cannot continue: "coil: " and the sentence on stderr, then std::abort().
+/// Terminates a program that cannot continue: prints "coil: " and the sentence on stderr, then what
+/// runs on this thread (the task, its chain of awaits, the stack), as far as known, and aborts.
 [[noreturn]] void end_with_misuse(const char* sentence) noexcept; // NOLINT(*-redundant-*)
 
 /// current_loop, or a message that explains that a coil await needs a context around it.

@@ -30,38 +30,68 @@ enum class waited_object : std::uint8_t {
 /// "mutex", "channel::recv" and so on.
 [[nodiscard]] const char* object_name(waited_object object) noexcept;
 
-/// The first member of a waited_object::mutex: the root of the task that locked it by an await, for
-/// reports. Null if it is not locked or that is unknown. The task may have ended since.
+/// The elements in the buffer of a channel. Without a buffer, `capacity` is 0.
+struct channel_fill {
+    std::size_t elements = 0;
+    std::size_t capacity = 0;
+    bool is_unbounded = false; // `elements` is then unknown
+};
+/// Returns the fill of a waited_object::channel_receive or channel_send. May be called on any
+/// thread. Defined in sync, which knows the channels.
+[[nodiscard]] channel_fill fill_of_channel(const void* channel) noexcept;
+
+/// The first member of a waited_object::mutex or shared_mutex, for reports: the root of the task
+/// that locked it by an await. Null if it is not locked or the task is unknown. The task may have
+/// ended since. The value 1 says that it was last locked shared, by one or more tasks.
 struct lock_holder {
     std::atomic<const promise_base*> root{nullptr};
+
+    void note(const promise_base* task) noexcept { root.store(task, std::memory_order_relaxed); }
+    /// Writes only the first time, because readers on several threads would share the cache line.
+    void note_shared() noexcept {
+        if (!is_shared(root.load(std::memory_order_relaxed))) {
+            note(reinterpret_cast<const promise_base*>(shared));
+        }
+    }
+    [[nodiscard]] static bool is_shared(const promise_base* root) noexcept {
+        return reinterpret_cast<std::uintptr_t>(root) == shared;
+    }
+
+private:
+    static constexpr std::uintptr_t shared = 1;
 };
 
 /// An await of kind wait_kind::sync. Two bytes describe the object that it waits for. They are
-/// constant for each type of awaiter, so one store initialises them and the two flags beside them.
+/// constant for each type of awaiter, so describe() initialises them and the two flags beside them
+/// with one store. An await that completes immediately does not call it.
 class described_wait : public awaiter_base {
 public:
-    bool queued = false;
+    bool queued;
     /// The wait was cancelled.
-    bool cancelled = false;
+    bool cancelled;
 
     [[nodiscard]] waited_object object() const noexcept { return object_; }
     /// The position of the pointer to the object, in words from this; 0 if it has none.
     [[nodiscard]] std::uint8_t object_at() const noexcept { return object_at_; }
 
 protected:
-    described_wait() noexcept { count_await(); }
+    described_wait() noexcept { count_await(); } // NOLINT(*-member-init)
     ~described_wait() = default;
 
+    /// Called before the wait begins. `Offset` is the position of the pointer to the object in
+    /// bytes, 0 if it has none.
     template <std::size_t Offset>
     void describe(waited_object what) noexcept {
         constexpr std::size_t word = sizeof(void*);
+        queued = false;
+        cancelled = false;
         object_ = what;
         object_at_ = Offset / word <= UINT8_MAX ? static_cast<std::uint8_t>(Offset / word) : 0;
     }
 
 private:
-    waited_object object_ = waited_object::unknown;
-    std::uint8_t object_at_ = 0;
+    waited_object object_;
+    std::uint8_t object_at_;
 };
 
 } // namespace coil::detail

@@ -4,19 +4,19 @@
 
 namespace coil::detail {
 
-// A table of the descriptors that objects own, to find numbers with two owners. It is kept if the
-// library has assertions; otherwise these functions do nothing.
+// A table of the descriptors that objects own. It detects a descriptor with two owners. Without
+// assertions there is no table, and these functions do nothing.
 
-/// An object takes ownership. Reports an existing owner on stderr.
+/// Records that an object takes ownership. Reports an existing owner on stderr.
 void note_descriptor_owned(int fd, const char* owner) noexcept;
-/// The owner gives the descriptor up, or closes it.
+/// Records that the owner releases the descriptor, or is about to close it.
 void note_descriptor_given_up(int fd) noexcept;
-/// The owner was about to close it and got `result`. Reports -EBADF: its number was closed before.
+/// Records the result of the owner's close(). Reports -EBADF: the descriptor was closed before.
 void note_descriptor_closed(int fd, int result, const char* owner) noexcept;
-/// It is closed by its number. Reports an owner.
+/// Records a close() by number, not by an owner. Reports a descriptor that has an owner.
 void note_closed_by_number(int fd) noexcept;
 
-/// The same for inline code: they compile to nothing without assertions.
+/// The first two functions for inline code. Without assertions they compile to nothing.
 inline int owned_by(int fd, [[maybe_unused]] const char* owner) noexcept {
 #if COIL_ASSERTIONS
     note_descriptor_owned(fd, owner);

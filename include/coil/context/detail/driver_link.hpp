@@ -1,17 +1,16 @@
 #pragma once
 
 #include <coil/base/assert.hpp>
+#include <coil/base/exchange.hpp>
 #include <coil/context/inbox.hpp>
-
-#include <utility>
 
 namespace coil::detail {
 
 class sim_driver;
 
 /// The connection of a loop without a thread of its own to its driver, which calls
-/// event_loop::turn() instead of run(). Between two turns the loop sleeps; a message wakes it by
-/// sim_driver::wake(). Owner thread.
+/// event_loop::turn() instead of run(). Between two turns the loop sleeps; a message wakes it
+/// through sim_driver::wake(). Owner thread.
 ///
 ///     none ◀──begin(), end()──▶ awake ◀──fall_asleep(), wake_up()──▶ asleep
 class driver_link {
@@ -29,15 +28,15 @@ public:
         driver_ = nullptr;
     }
 
-    /// As parker::announce(). Returns false if a message has arrived: another turn is due.
+    /// Like parker::announce(). Returns false if a message has arrived: another turn is due.
     [[nodiscard]] bool fall_asleep(inbox& posts) noexcept {
         COIL_ASSERT(driver_ != nullptr && !asleep_);
         asleep_ = posts.try_park();
         return asleep_;
     }
-    /// Before a turn. Returns true if a message has ended the sleep.
+    /// Called before a turn. Returns true if a message has ended the sleep.
     [[nodiscard]] bool wake_up(inbox& posts) noexcept {
-        return std::exchange(asleep_, false) && !posts.unpark();
+        return coil::detail::exchange(asleep_, false) && !posts.unpark();
     }
 
 private:

@@ -6,8 +6,8 @@ class io_context;
 
 namespace coil::detail {
 
-/// A context's part in the dumps that a signal requests (io_context_options::dump_signal): they
-/// show all contexts of the process.
+/// Registers a context for the dumps that a signal requests (io_context_options::dump_signal),
+/// which show all contexts of the process.
 class dump_registration {
 public:
     /// `signal` is 0 for a context that is only shown. Throws std::system_error if the signal
@@ -24,7 +24,8 @@ private:
     bool is_listed_ = false;
 };
 
-/// While it exists, no signal's dump reads a context. For changes that no other thread may see.
+/// While it exists, no other thread reads the contexts for a signal or the admin socket. Used
+/// during such a dump, and during changes that no dump may observe.
 class dumps_paused {
 public:
     dumps_paused();

@@ -1,6 +1,7 @@
 #pragma once
 
-#include <chrono>
+#include <coil/base/std_chrono.hpp>
+
 #include <cstdint>
 
 namespace coil::detail {
@@ -21,7 +22,7 @@ constexpr std::int64_t saturated_ns(std::chrono::duration<Rep, Period> d) noexce
     return std::chrono::duration_cast<std::chrono::nanoseconds>(d).count();
 }
 
-/// The time until `tp`. The difference alone could overflow.
+/// The time until `tp`, or zero if it has passed: the plain difference could overflow.
 template <class Clock, class Duration>
 auto span_until(std::chrono::time_point<Clock, Duration> tp) noexcept {
     const auto now = Clock::now();

@@ -19,12 +19,12 @@ namespace coil::detail {
 /// - `needs_result`: the result must be seen even inside a chain.
 /// - `result()` converts the result for co_await, after completion. It must not throw, because it
 ///   may be called late or never.
-/// - `drop()` discards the result, after completion or without it.
+/// - `drop()` discards the result, whether or not the operation has completed.
 /// - `discard_mid_chain()` (optional) replaces drop() in the middle of a chain whose last result is
 ///   wanted.
 /// - `may_wake_spuriously` (optional): it has a poll_then_try_op.
 ///
-/// This one is a plain Linux call: one SQE and an io_result.
+/// This class is a plain Linux call: one SQE and an io_result.
 class io_element {
 public:
     static constexpr std::uint16_t entries = 1;
@@ -69,7 +69,7 @@ inline constexpr bool needs_every_result = [] {
     }
 }();
 
-/// Whether the kernel limits a call of the element: see kernel_timed_element.
+/// Whether the kernel enforces a timeout on the element's call: see kernel_timed_element.
 template <class Element>
 inline constexpr bool has_link_timeout = [] {
     if constexpr (requires { Element::has_link_timeout; }) {
@@ -79,15 +79,15 @@ inline constexpr bool has_link_timeout = [] {
     }
 }();
 
-/// The result of a call with a limit: -ETIMEDOUT if the limit cancelled it. A stop remains
-/// -ECANCELED.
+/// The result of a call with a timeout: -ETIMEDOUT if the timeout cancelled it. After a stop
+/// request the result remains -ECANCELED.
 template <class Result>
 Result timed_out_if(bool expired, Result result) noexcept {
     return expired && result == -ECANCELED ? Result(-ETIMEDOUT) : result;
 }
 
-/// Applies a wrapper to an element. If the element is a limit or a chain, the wrapper is applied to
-/// the operation inside.
+/// Applies a wrapper to an element. If the element is a timeout or a chain, the wrapper is applied
+/// to the operation inside.
 template <template <class> class Wrapper, element Element>
 auto wrapped(Element&& e) noexcept {
     if constexpr (requires { std::move(e).template wrap<Wrapper>(); }) {

@@ -49,16 +49,16 @@ namespace coil::detail {
 ///   submission; the rest is submitted when the call has succeeded. A command that the ring may
 ///   refuse ends its submission as well, because coil may have to make the system call instead.
 /// - An io-wq worker that has executed one call continues with the next, and may block in it before
-///   that call's limit is armed. So a limited call behind one that a worker may execute begins a
-///   submission of its own.
-/// - A chain with a call that the kernel lacks is submitted entry by entry.
+///   that call's timeout is armed. So a call with a timeout that follows one that a worker may
+///   execute begins a submission of its own.
+/// - A chain with a call that the kernel does not support is submitted entry by entry.
 class io_op : public awaiter_base {
 public:
     /// Requests cancellation. No effect when the operation is over or is being cancelled.
     void cancel() noexcept;
 
-    /// For a request of the program to cancel this operation, which names it by first_key(). If the
-    /// kernel would not find all of it (it is queued, or a chain), cancels it here: returns true.
+    /// For a request by the program to cancel the operation with this first_key(). If the kernel
+    /// would not find all of it (it is queued, or is a chain), cancels it here and returns true.
     [[nodiscard]] bool cancel_here() noexcept;
 
     /// The user_data of the first entry.
@@ -106,8 +106,8 @@ public:
 
 protected:
     io_op() noexcept {} // NOLINT(*-member-init): previous_
-    explicit io_op(bool is_multishot) noexcept
-        : state_(is_multishot) {} // NOLINT(*-member-init): previous_
+    explicit io_op(op_state::kind kind) noexcept
+        : state_(kind) {} // NOLINT(*-member-init): previous_
     ~io_op() {
         COIL_ASSERT(state_.is(op_state::phase::idle) || state_.is(op_state::phase::completed));
     }
@@ -155,7 +155,7 @@ private:
     std::uint16_t entries_ = 0;
     std::uint16_t completions_due_ = 0; // CQEs that the entries will still post
     std::uint16_t cancels_due_ = 0;     // CQEs that requests to cancel will still post
-    op_state state_{false};
+    op_state state_{op_state::kind::plain};
 };
 
 /// Waiting operations, each of which can be removed in constant time.

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/context/detail/task_name.hpp>
 #include <coil/context/join_handshake.hpp>
+#include <coil/core/detail/backtrace_awaiter.hpp>
 #include <coil/core/frame_allocator.hpp>
 #include <coil/core/frame_tree.hpp>
 #include <coil/core/inplace_stop_token.hpp>
@@ -20,7 +22,8 @@
 namespace coil::detail {
 
 /// Passes the exception to the handler of the current context; without one, prints it to stderr.
-/// The message names the task, and the place where it was spawned, if it has a name.
+/// The message says what is known of the task: its name, or else its function, and where it was
+/// spawned.
 void report_unhandled(std::exception_ptr error, task_label task = {}) noexcept;
 
 struct join_stop {
@@ -76,12 +79,14 @@ public:
     void finished(promise_base& root) noexcept final {
         end_task(root);
         take_outcome();
+        const void* const function = ended_function(coroutine_.address());
         {
 #if COIL_ASSERTIONS
             const destroying_frames here;
 #endif
             coroutine_.destroy();
         }
+        function_ = function;
         end();
     }
 
@@ -95,7 +100,7 @@ public:
     }
 
     T take() {
-        if (std::exchange(taken_, true)) {
+        if (coil::detail::exchange(taken_, true)) {
             throw std::logic_error("coil: the result of this join_handle was taken already");
         }
         return outcome_.take();
@@ -108,14 +113,14 @@ public:
     void drop() noexcept {
         if (release_one()) {
             if (!taken_ && !abandoned_ && outcome_.error()) {
-                report_unhandled(outcome_.error(), {this->name(), this->spawned_at()});
+                report_unhandled(outcome_.error(), {this->name(), this->spawned_at(), function_});
             }
             destroy();
         }
     }
 
 protected:
-    explicit join_state(bool is_named) noexcept : is_named_(is_named) {}
+    explicit join_state(bool is_named) noexcept : function_(nullptr), is_named_(is_named) {}
     ~join_state() = default;
 
 private:
@@ -143,13 +148,16 @@ private:
         mark_done();
         if (release_one()) {
             if (!abandoned_ && outcome_.error()) {
-                report_unhandled(outcome_.error(), {this->name(), this->spawned_at()});
+                report_unhandled(outcome_.error(), {this->name(), this->spawned_at(), function_});
             }
             destroy();
         }
     }
 
-    std::coroutine_handle<task_promise<T>> coroutine_;
+    union {
+        std::coroutine_handle<task_promise<T>> coroutine_;
+        const void* function_; // of the coroutine, when it has ended
+    };
     result<T> outcome_;
     bool taken_ = false;
     bool abandoned_ = false;

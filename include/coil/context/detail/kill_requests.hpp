@@ -4,8 +4,11 @@
 #include <coil/context/detail/task_list.hpp>
 #include <coil/core/promise.hpp>
 
+#include <algorithm>
+
 namespace coil::detail {
 
+class event_loop;
 class remote_child_owner;
 
 /// Destroys remote children on request (context/remote_child.hpp): tasks on this loop whose
@@ -16,11 +19,18 @@ class remote_child_owner;
 /// where it is suspended, like its parent. The child does not run meanwhile, and the destruction of
 /// its own remote children is requested first, so that its destructors have nothing to wait for.
 ///
-/// A destructor waits only for tasks below its own frame. Such a task is destroyed by its own
-/// context, between two turns. If a destructor waits on that context's thread, there are no turns;
-/// that destructor then destroys the task, if the task has not run since that wait began, or is
-/// below that destructor's frame too. So waits follow the tree of tasks downwards, except while the
-/// thread of a remote child is in an unrelated destructor.
+/// A destructor waits only for tasks below its own frame. Normally the task's own context destroys
+/// it, between two turns. While some other destructor waits on that context's thread there are no
+/// turns, and that other destructor destroys the task in two cases: the task has not run since the
+/// other wait began, or the task is below the other destructor's frame too.
+///
+/// Otherwise the other destructor is unrelated, and the task is blocked until it returns. Only such
+/// waits can form a cycle, because all others point down the tree of tasks. If the other destructor
+/// is part of such a cycle (wait_cycles), it destroys the blocked task, provided that the task is
+/// certainly suspended (suspended_tasks).
+///
+/// A task that is older than one that is being destroyed on the thread's stack may be above it in
+/// the tree, by way of other contexts. It is blocked as well: its destructor would wait for ever.
 class kill_requests {
 public:
     kill_requests(task_list& tasks, destructor_waits& waits) noexcept
@@ -39,21 +49,50 @@ public:
     void process() noexcept;
     /// Called by a waiting destructor: processes only tasks that cannot run before it returns.
     void process_arrived() noexcept;
+    /// Called after process_arrived(): processes blocked tasks that are part of a cycle of waits.
+    void process_blocked(event_loop& loop) noexcept;
+    /// Called when that destructor no longer waits.
+    void wait_ended() noexcept;
 
 private:
-    /// Destroys the selected children that have no outstanding remote operation, and those that
-    /// this leaves without one. Before that, requests the destruction of what the remote operations
-    /// of all selected children wait for.
+    /// Requests the destruction of everything that the remote operations of the selected children
+    /// wait for, then destroys the selected children without an outstanding remote operation.
+    /// Repeats that while it makes progress, because it may end remote operations of others.
     template <class Predicate>
     void destroy_free(Predicate may_be_destroyed) noexcept;
     template <class Predicate>
     void request_below(Predicate may_be_destroyed) noexcept;
+    /// Whether a waiting destructor may destroy it.
+    [[nodiscard]] bool may_be_destroyed_in_wait(const remote_child_owner& child) const noexcept;
+    /// Returns whether it has released any blocked task.
+    [[nodiscard]] bool release_from_cycles(event_loop& loop) noexcept;
+
+    /// Proving that a task is suspended is expensive, because the frames of all tasks are read.
+    /// Each proof that releases no task doubles the number of calls until the next proof.
+    class fruitless_proofs {
+    public:
+        /// Counts a call, and returns whether the next proof is due.
+        [[nodiscard]] bool is_next_due() noexcept { return ++calls_ >= calls_to_the_next_; }
+        void proved(bool anything) noexcept {
+            calls_ = 0;
+            calls_to_the_next_ =
+                anything ? 1 : std::min(2 * calls_to_the_next_, most_calls_to_the_next);
+        }
+
+    private:
+        static constexpr unsigned most_calls_to_the_next = 8; // 80 ms
+
+        unsigned calls_ = 0;
+        unsigned calls_to_the_next_ = 1;
+    };
 
     task_list& tasks_;
     destructor_waits& waits_;
     remote_child_owner* requested_ = nullptr; // to be examined
     remote_child_owner* held_up_ = nullptr;   // examined, and not destroyed
     bool processing_ = false;                 // no coroutine runs above this on the stack
+    bool any_blocked_ = false;
+    fruitless_proofs fruitless_;
 };
 
 } // namespace coil::detail

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <coil/base/late.hpp>
+#include <coil/base/std_chrono.hpp>
 #include <coil/context/detail/probes.hpp>
 #include <coil/context/live_metrics.hpp>
 #include <coil/context/options.hpp>
@@ -9,10 +11,8 @@
 #include <coil/uring/ring.hpp>
 
 #include <cerrno>
-#include <chrono>
 #include <cstdint>
 #include <ctime>
-#include <optional>
 
 namespace coil::detail {
 
@@ -35,14 +35,14 @@ private:
 /// completed nor cancelled.
 [[noreturn]] void end_without_kernel(int error) noexcept;
 
-/// The ring of an event loop: opening, closing, the system call, and what is registered with it.
-/// Owner thread.
+/// The ring of an event loop: opening, closing, the system call, and the objects registered with
+/// it. Owner thread.
 ///
 /// The ring opens with the loop and is bound to a thread by its first run(). A SINGLE_ISSUER ring
 /// can be used only by the thread that enabled it, so a run() on another thread opens a new ring.
 class loop_ring {
 public:
-    /// Throws std::system_error, as uring::ring does.
+    /// Throws std::system_error like uring::ring.
     loop_ring(const io_context_options& options, live_metrics& metrics);
     ~loop_ring() { close(); }
     loop_ring(const loop_ring&) = delete;
@@ -56,11 +56,11 @@ public:
         return std::chrono::duration_cast<std::chrono::nanoseconds>(ring_->now().time_since_epoch())
             .count();
     }
-    [[nodiscard]] bool is_open() const noexcept { return ring_.has_value(); }
+    [[nodiscard]] bool is_open() const noexcept { return static_cast<bool>(ring_); }
 
     /// Called before this thread uses the ring. Throws std::system_error.
     void bind_to_this_thread();
-    /// Tells the attachments and closes the ring; nothing is in flight.
+    /// Notifies the attachments and closes the ring; nothing is in flight.
     void close() noexcept;
 
     /// Submits, and waits for `min_complete` completions. Returns normally after an error that may
@@ -76,7 +76,7 @@ public:
     static void detach(ring_attachment& attachment) noexcept { attachment.unlink(); }
     [[nodiscard]] ring_tables& tables() noexcept { return tables_; }
     [[nodiscard]] const ring_tables& tables() const noexcept { return tables_; }
-    /// A number that no buffer ring of this loop has used recently.
+    /// A buffer group ID that this loop has not used recently.
     [[nodiscard]] std::uint16_t next_buffer_group() noexcept { return buffer_group_++; }
 
     /// Whether the kernel supports CQE_SKIP_SUCCESS.
@@ -91,27 +91,28 @@ private:
     void reopen();
     [[nodiscard]] bool flush(unsigned entries) noexcept;
 
-    std::optional<uring::ring> ring_;
+    late<uring::ring> ring_;
     live_metrics& metrics_;
     const io_context_options& options_;
     ring_tables tables_;
     ring_attachment* attachments_ = nullptr;
     own_ring listed_ring_;       // registers ring_, so that posters can identify it
     std::uint64_t bound_to_ = 0; // number of the thread that the ring was enabled on; 0: none yet
+    std::uint32_t observed_ = 0; // the entries that note_submissions() has seen
     std::uint16_t buffer_group_ = 0;
-    bool skips_completions_ = false;
-    bool min_wait_ = false;
-    bool posts_asynchronously_ = true;
+    bool skips_completions_ : 1 = false;
+    bool min_wait_ : 1 = false;
+    bool posts_asynchronously_ : 1 = true;
 };
 
-/// Always inlined: a return taken right after io_uring_enter is mispredicted (the kernel leaves the
-/// processor's return stack empty), about 100 ns each.
+/// Always inlined: each return executed right after io_uring_enter is mispredicted (the kernel
+/// leaves the processor's return stack empty), which costs about 100 ns.
 [[gnu::always_inline]] inline void loop_ring::enter(unsigned min_complete,
                                                     const uring::timespec* timeout,
                                                     unsigned min_wait_us) noexcept {
     ++metrics_.enters;
     if (is_observed()) [[unlikely]] {
-        note_submissions(*ring_);
+        note_submissions(*ring_, observed_);
     }
     const int submitted =
         ring_->enter(min_complete, uring::enter_flag::getevents, timeout, min_wait_us);

@@ -1,15 +1,16 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
+
 #include <cstdint>
-#include <utility>
 
 namespace coil::detail {
 
 class event_loop;
 struct turn_report;
 
-/// The last phase of a loop: ends all work at once, and destroys no object before the objects that
-/// may refer to it. Owner thread.
+/// The last phase of a loop: ends all work immediately, and destroys no object before the objects
+/// that may refer to it. Owner thread.
 ///
 /// Every remote operation that the loop's tasks await is asked to end. The tasks that await them
 /// are held back until the answers have arrived in the inbox; all others are destroyed meanwhile. A
@@ -38,7 +39,7 @@ public:
     class as_active {
     public:
         explicit as_active(loop_shutdown& s) noexcept
-            : shutdown_(s), was_active_(std::exchange(s.active_, true)) {}
+            : shutdown_(s), was_active_(coil::detail::exchange(s.active_, true)) {}
         as_active(const as_active&) = delete;
         as_active& operator=(const as_active&) = delete;
         ~as_active() { shutdown_.active_ = was_active_; }
@@ -56,7 +57,7 @@ private:
     void finish() noexcept;
     void destroy_everything() noexcept;
     void wait(int& waited) noexcept;
-    void destroy_one_if_stuck(int waited) noexcept;
+    void destroy_held_back_if_stuck(int waited) noexcept;
     [[nodiscard]] bool destroy_free_tasks() noexcept;
     void clear_ready() noexcept;
 

@@ -14,8 +14,8 @@ namespace coil::detail {
 /// States: fresh → (posted → queued on the target) → resumed. The node is in one queue at a time:
 /// the target's inbox, then its ready queue.
 ///
-/// A root moves by the node of its promise, which is in a cache line that resuming needs anyway;
-/// other coroutines by the node of the awaiter.
+/// The node that moves a root is the one in its promise, which is in a cache line that resuming
+/// needs anyway. Other coroutines move by the node in the awaiter.
 class [[nodiscard("did you forget to co_await?")]] move_awaiter : queue_node {
 public:
     explicit move_awaiter(event_loop& target) noexcept : target_(target) {}

@@ -71,7 +71,7 @@ private:
 /// does the first next() after the request has ended, because the kernel also ends a multishot
 /// request without an error (completions overflowed, or buffers ran out).
 ///
-/// It belongs to the context of the first next(), and everything happens on that thread.
+/// It belongs to the context of the first next(), and everything happens on that context's thread.
 ///
 /// A derived class calls close() in its destructor and provides
 /// - `prepare()`: fills in the request. Returns 0, or -errno to return that instead of submitting,
@@ -99,7 +99,7 @@ public:
 protected:
     static constexpr int deferred = 1;
 
-    multishot_source() noexcept : io_op(true) {}
+    multishot_source() noexcept : io_op(op_state::kind::multishot) {}
     ~multishot_source() = default;
 
     virtual int prepare(prepared_sqe& request) noexcept = 0;
@@ -137,11 +137,11 @@ private:
     event_loop* owner_loop_ = nullptr;
     multishot_awaiter* awaiter_ = nullptr; // from its suspension to its resumption
     multishot_results results_;
-    int error_ = 0;        // -ENOMEM: results were lost behind those in results_
+    int error_ = 0;        // -ENOMEM: results after those in results_ were lost
     bool pausing_ = false; // cancelled because of high_water
 };
 
-/// Waits for a source's next result, optionally with a limit.
+/// Waits for a source's next result, optionally with a timeout.
 class multishot_awaiter : awaiter_base, timer_node {
 public:
     static constexpr std::int64_t no_limit = INT64_MAX;
@@ -161,7 +161,7 @@ public:
     }
 
 protected:
-    /// Returns the result after the await; if there is none, -ETIMEDOUT if the limit has expired,
+    /// Returns the result after the await; if there is none, -ETIMEDOUT if the timeout has expired,
     /// otherwise -ECANCELED.
     [[nodiscard]] multishot_result take() noexcept;
 

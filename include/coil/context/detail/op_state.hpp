@@ -12,13 +12,13 @@ namespace coil::detail {
 ///     phase       the submission under way                            the op's queue node
 ///     ----------  --------------------------------------------------  -------------------
 ///     idle        none; nothing was started                           -
-///     prepared    is known; the kernel has nothing of it              -
+///     prepared    is set up; the kernel has none of its entries       -
 ///     queued      is held back by back-pressure                       submission's queue
 ///     in_flight   the kernel has it; a stop may cancel it             -
 ///     unobserved  the kernel has its one entry; no stop observes it   -
 ///     completed   none; the awaiter is done                           ready queue
 ///     cancelling  the kernel has it, or the requests to cancel it     -
-///     retrying    as cancelling; these requests will be made again    cancellation's queue
+///     retrying    like cancelling; the requests will be made again    cancellation's queue
 ///
 ///     transition            from                                          to
 ///     --------------------  --------------------------------------------  --------------
@@ -47,13 +47,22 @@ public:
         retrying,
     };
 
-    explicit constexpr op_state(bool is_multishot) noexcept
-        : traits_(is_multishot ? multishot : 0) {}
+    enum class kind : std::uint8_t {
+        plain,
+        multishot,
+        timed, ///< a timed_op
+    };
+
+    explicit constexpr op_state(kind k) noexcept
+        : traits_(k == kind::multishot ? multishot
+                  : k == kind::timed   ? timed
+                                       : 0) {}
 
     [[nodiscard]] bool is(phase p) const noexcept { return phase_ == p; }
     /// A request to cancel was made, or is waiting to be made, and the operation is not over.
     [[nodiscard]] bool is_cancelling() const noexcept { return phase_ >= phase::cancelling; }
-    /// The kernel has entries of it. (Of a cancelled one it may have requests to cancel only.)
+    /// The kernel has entries of it. (For a cancelled operation, these may be only requests to
+    /// cancel.)
     [[nodiscard]] bool is_submitted() const noexcept {
         return is(phase::in_flight) || is(phase::unobserved) || is_cancelling();
     }
@@ -63,7 +72,7 @@ public:
     void start(bool needs_every_result) noexcept {
         COIL_ASSERT(is(phase::idle) || is(phase::completed));
         phase_ = phase::prepared;
-        traits_ = static_cast<std::uint8_t>((traits_ & multishot) |
+        traits_ = static_cast<std::uint8_t>((traits_ & (multishot | timed)) |
                                             (needs_every_result ? every_result : 0));
     }
     void start_at_once(bool is_observed) noexcept {
@@ -111,8 +120,10 @@ public:
 
     // Traits.
 
-    /// Its CQEs are the results of a multishot_source. Fixed at construction.
+    /// The operation's CQEs are the results of a multishot_source. Fixed at construction.
     [[nodiscard]] bool is_multishot() const noexcept { return has(multishot); }
+    /// The operation is a timed_op. Fixed at construction.
+    [[nodiscard]] bool is_timed() const noexcept { return has(timed); }
     /// Each entry must post a CQE. Fixed at the start.
     [[nodiscard]] bool needs_every_result() const noexcept { return has(every_result); }
     /// Nothing else may be in flight with it, see io::drain. Fixed at the start.
@@ -151,6 +162,7 @@ private:
         one_cqe = 8,
         serialized = 16,
         cancel_missed = 32,
+        timed = 64,
     };
 
     [[nodiscard]] bool has(unsigned traits) const noexcept { return (traits_ & traits) != 0; }

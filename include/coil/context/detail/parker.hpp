@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/base/minmax.hpp>
 #include <coil/context/detail/idle_history.hpp>
 #include <coil/context/detail/loop_ring.hpp>
@@ -9,7 +10,6 @@
 #include <coil/context/turn_meter.hpp>
 
 #include <cstdint>
-#include <utility>
 
 namespace coil::detail {
 
@@ -34,7 +34,7 @@ public:
     [[nodiscard]] const wake_descriptor& descriptor() const noexcept { return descriptor_; }
     /// The number of sleeps that a post has ended since the last call.
     [[nodiscard]] std::uint64_t take_woken_by_posts() noexcept {
-        return std::exchange(woken_by_posts_, 0);
+        return coil::detail::exchange(woken_by_posts_, 0);
     }
 
     /// Called before the loop continues without waiting: reads the clock if the meter needs a
@@ -45,9 +45,10 @@ public:
         }
     }
 
-    /// Waits for more completions if they have recently arrived a few at a time.
-    void coalesce() noexcept {
-        if (history_.should_coalesce()) {
+    /// Waits for more completions if they have recently arrived a few at a time, and `due`, the
+    /// number of those that may still come, is more than one.
+    void coalesce(std::uint32_t due) noexcept {
+        if (due > 1 && history_.should_coalesce()) {
             wait_for_more();
         } else {
             lap_if_due();
@@ -58,8 +59,8 @@ public:
     [[nodiscard]] bool spin(std::int64_t until_ns) noexcept;
 
     /// Called before a sleep until `until_ns` after many frames have been freed
-    /// (frame_cache_overflowed): returns their memory if a while has passed. Returns when the sleep
-    /// must end at the latest.
+    /// (frame_cache_overflowed): gives their memory back if a while has passed. Returns the time by
+    /// which the sleep must end.
     [[nodiscard, gnu::noinline, gnu::cold]] std::int64_t
     trim_after_peak(std::int64_t until_ns) noexcept;
 
@@ -70,8 +71,9 @@ public:
         return descriptor_.is_watched() && inbox_.try_park();
     }
     /// After announce(): sleeps until `until_ns` or timer_wheel::never, as the policy says, and
-    /// unparks.
-    void sleep(std::int64_t until_ns) noexcept;
+    /// unparks. Waits for at most `due` completions, or for one: what is in flight cannot post
+    /// more.
+    void sleep(std::int64_t until_ns, std::uint32_t due) noexcept;
     /// Called when the announced sleep is over, or does not take place.
     void unpark() noexcept {
         if (!inbox_.unpark()) {
@@ -100,8 +102,9 @@ private:
     std::int64_t trim_due_ns_ = 0; // after a peak: when the frame cache is returned
 };
 
-/// Always inlined, as loop_ring::enter() is.
-[[gnu::always_inline]] inline void parker::sleep(std::int64_t until_ns) noexcept {
+/// Always inlined, like loop_ring::enter().
+[[gnu::always_inline]] inline void parker::sleep(std::int64_t until_ns,
+                                                 std::uint32_t due) noexcept {
     const bool timed = until_ns != timer_wheel::never;
     const std::int64_t begin = ring_.now_ns();
     meter_.lap(begin);
@@ -113,11 +116,11 @@ private:
     }
     ++metrics_.parks;
     const idle_policy& policy = history_.policy();
-    if (policy.what() == idle_policy::kind::batch && ring_.has_min_wait()) {
+    const std::uint32_t events = min<std::uint32_t>(policy.events(), due);
+    if (events > 1 && ring_.has_min_wait()) {
         // The kernel honours the timeout only after the minimum.
         const std::int64_t least = min(policy.limit().count(), timed ? rest : INT64_MAX);
-        ring_.enter(policy.events(), timed ? &timeout : nullptr,
-                    static_cast<unsigned>(least / 1000));
+        ring_.enter(events, timed ? &timeout : nullptr, static_cast<unsigned>(least / 1000));
     } else {
         ring_.enter(1, timed ? &timeout : nullptr, 0);
     }

@@ -22,8 +22,8 @@ inline uring::backend* current_backend() noexcept {
     return loop != nullptr ? loop->backend() : nullptr;
 }
 
-/// That backend if it has a world of its own, otherwise null: the caller may use Linux's system
-/// calls.
+/// current_backend() if that has a world of its own. Otherwise null, and the caller may use Linux's
+/// system calls.
 inline uring::backend* current_world() noexcept {
     uring::backend* const backend = current_backend();
     return backend != nullptr && backend->has_own_world() ? backend : nullptr;

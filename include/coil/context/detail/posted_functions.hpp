@@ -1,23 +1,22 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/context/detail/current_loop.hpp>
 #include <coil/core/callback_coroutine.hpp>
 #include <coil/core/queue.hpp>
 #include <coil/core/ready_queue.hpp>
 
-#include <utility>
-
 namespace coil::detail {
 
-/// The node by which the functions wait in a ready queue, in the place of a coroutine.
+/// The node that stands for the functions in a ready queue, in place of a coroutine.
 struct posted_turn : queue_node {};
 
 /// The functions that were posted to a loop, first in first out. They are called in turns of the
-/// ready queue, a few at a time, so that any number of them delays nothing else (guarantee G7).
-/// Owner thread.
+/// ready queue, a few at a time, so that they do not delay other work, however many there are
+/// (guarantee G7). Owner thread.
 class posted_functions : callback_coroutine<posted_turn> {
 public:
-    /// How many functions a turn calls at most.
+    /// The maximum number of functions that a turn calls.
     static constexpr int at_once = 16;
 
     explicit posted_functions(ready_queue& ready) noexcept
@@ -28,12 +27,12 @@ public:
     /// `node.deliver` is called in a later turn.
     void push(queue_node& node) noexcept {
         functions_.push(node);
-        if (!std::exchange(due_, true)) {
+        if (!coil::detail::exchange(due_, true)) {
             ready_.push(promise(), handle());
         }
     }
-    /// For a shutdown, in which no coroutine has a turn: calls all functions now, also those that
-    /// they post.
+    /// For a shutdown, in which no coroutine has a turn: calls all functions now, including those
+    /// that they post.
     void call_all(event_loop& loop) noexcept {
         while (!functions_.empty()) {
             queue_node& node = functions_.pop();
@@ -43,7 +42,7 @@ public:
     /// Ends the functions whose results are no longer wanted: delivers each node once while
     /// is_refusing(). The node then calls push() again, or ends without running.
     void refuse_unwanted(event_loop& loop) noexcept {
-        const bool outer = std::exchange(refusing_, true);
+        const bool outer = coil::detail::exchange(refusing_, true);
         fifo all;
         all.append(functions_);
         while (!all.empty()) {

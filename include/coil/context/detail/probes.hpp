@@ -14,9 +14,9 @@ class event_loop;
 class promise_base;
 enum class wait_kind : std::uintptr_t;
 
-/// What observes the process: the numbers of tools that have attached to the USDT probes, which the
-/// kernel writes into the memory of the program, and whether a trace is taken. All of it is one
-/// word, so that a turn of a loop pays for one load and one branch.
+/// The observers of the process: for each USDT probe the number of tools that have attached to it,
+/// which the kernel writes into the program's memory, and whether a trace is being recorded. All of
+/// it is one word, so that a turn of a loop pays for one load and one branch.
 struct alignas(8) observers {
     std::uint16_t submit;
     std::uint16_t complete;
@@ -35,10 +35,10 @@ extern observers all_observers __asm__("coil_observers"); // the name in the pro
     return __atomic_load_n(&all_observers.trace, __ATOMIC_RELAXED) != 0;
 }
 
-// Called only while they return true.
+// These are called only while is_tracing() or is_observed() returns true.
 
-/// The committed entries of a ring are about to be submitted.
-void note_submissions(uring::ring& ring) noexcept;
+/// The committed entries of a ring are about to be submitted. `seen`: see for_each_ready_sqe().
+void note_submissions(uring::ring& ring, std::uint32_t& seen) noexcept;
 /// A task was given to the loop of this thread, or posted to the loop of another.
 void note_spawn(promise_base& task) noexcept;
 inline void observe_spawn(promise_base& task) noexcept {

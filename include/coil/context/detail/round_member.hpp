@@ -1,9 +1,8 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/context/inbox.hpp>
 #include <coil/context/quiescence.hpp>
-
-#include <utility>
 
 namespace coil {
 class runtime;
@@ -11,8 +10,9 @@ class runtime;
 
 namespace coil::detail {
 
-/// A loop's part in the rounds of a runtime, whose contexts end together. A loop that belongs to no
-/// runtime is in no round. All functions but become_active() are called by the owner thread.
+/// A loop's part in a round of its runtime: the contexts of a runtime start a round together, and
+/// end it together when none of them has work left (quiescence). A loop that belongs to no runtime
+/// is in no round. All functions but become_active() are called by the owner thread.
 class round_member {
 public:
     /// Called before any other thread knows the loop.
@@ -29,9 +29,9 @@ public:
         taking_part_ = true;
     }
     [[nodiscard]] bool takes_part() const noexcept { return taking_part_; }
-    /// Leaves the round for good. Returns false if the loop was in none.
+    /// Leaves the round for good. Returns false if the loop was not in a round.
     bool leave_round() noexcept {
-        if (!std::exchange(taking_part_, false)) {
+        if (!coil::detail::exchange(taking_part_, false)) {
             return false;
         }
         quiescence_->finish(self_);

@@ -21,6 +21,16 @@
 namespace coil::detail {
 
 template <class T>
+inline constexpr bool is_vector_of_tasks = false;
+template <class T>
+inline constexpr bool is_vector_of_tasks<std::vector<task<T>>> = true;
+
+/// Neither a temporary vector of tasks nor the runtime that runs them.
+template <class A>
+concept not_parallel_tasks =
+    !is_vector_of_tasks<A> && !std::is_same_v<std::remove_cvref_t<A>, runtime>;
+
+template <class T>
 task<T> in_group(task<T> work, spread_state::owner group) {
     try {
         co_return co_await with_stop_token(std::move(work), group->token());

@@ -9,11 +9,11 @@ namespace coil::detail {
 
 class io_op;
 
-/// An SQE, and the table that the direct descriptors in it are slots of.
+/// An SQE, and the number of the table to which its direct descriptors belong.
 struct prepared_sqe {
-    /// It names no direct descriptor, or one whose table does not matter.
+    /// The SQE names no direct descriptor, or one whose table does not matter.
     static constexpr std::uint32_t any_table = 0;
-    /// It names slots of two tables: every ring refuses it.
+    /// The SQE names slots of two tables, so every ring refuses it.
     static constexpr std::uint32_t no_table = 1;
 
     constexpr prepared_sqe(const uring::sqe& s) noexcept : sqe(s) {} // NOLINT: it is complete
@@ -37,15 +37,16 @@ struct alignas(8) sqe_slot {
     std::uint32_t flags = 0; // of the CQE
     std::uint32_t files_table = prepared_sqe::any_table;
 
-    /// Whether its last CQE has arrived, or it will have none.
+    /// Whether the last CQE of the entry has arrived, or the entry will have none.
     [[nodiscard]] bool is_completed() const noexcept { return has(completed); }
-    /// Whether its result has arrived. A zero-copy send may still wait for its notification.
+    /// Whether the result of the entry has arrived. A zero-copy send may still wait for its
+    /// notification.
     [[nodiscard]] bool has_result() const noexcept {
         return has(completed) || (flags & uring::cqe_flag::more) != 0;
     }
-    /// Whether it is a link timeout that timeout() has put behind the previous entry.
+    /// Whether the entry is a link timeout that timeout() has put after the previous entry.
     [[nodiscard]] bool is_limit() const noexcept { return has(limit); }
-    /// Whether it is a poll_then_try_op.
+    /// Whether the entry is a poll_then_try_op.
     [[nodiscard]] bool may_wake_spuriously() const noexcept { return has(spurious); }
     /// Whether the next entry begins a submission of its own, after this one has succeeded.
     [[nodiscard]] bool is_submit_boundary() const noexcept { return has(boundary); }
@@ -139,11 +140,10 @@ struct poll_then_try_op : sqe_slot {
         make_spurious();
     }
 
-    int (*take)(poll_then_try_op&) noexcept; // returns the result; -EAGAIN: there is nothing
+    int (*take)(poll_then_try_op&) noexcept; // returns the result; -EAGAIN: no result yet
 };
 
-/// What the low bits of a user_data say about the rest: entries are aligned, so three bits are
-/// free.
+/// The meaning of the low bits of a user_data: entries are aligned, so three bits are free.
 enum class completion_kind : std::uint64_t {
     entry = 0,  // a sqe_slot
     cancel = 1, // the io_op that a request to cancel is for

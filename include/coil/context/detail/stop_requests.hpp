@@ -1,14 +1,13 @@
 #pragma once
 
 #include <coil/base/assert.hpp>
+#include <coil/base/exchange.hpp>
 #include <coil/context/loop_signals.hpp>
-
-#include <utility>
 
 namespace coil::detail {
 
-/// Whether a loop is to shut down. A request of the owner thread counts at once; one of another
-/// thread when its message has been delivered. Owner thread.
+/// Whether a loop is to shut down. A request by the owner thread takes effect immediately; one by
+/// another thread, when its message has been delivered. Owner thread.
 ///
 ///     none ──request(), deliver()──▶ requested ──complete()──▶ none
 ///       └──deliver() in a service──▶ deferred ──begin_run()──▶ requested
@@ -30,7 +29,7 @@ public:
     /// A run begins; a request that was deferred counts now.
     void begin_run(stop_request& word) noexcept {
         COIL_ASSERT(!in_service_);
-        if (std::exchange(deferred_, false)) {
+        if (coil::detail::exchange(deferred_, false)) {
             requested_ = word.arrived() || requested_;
         }
     }

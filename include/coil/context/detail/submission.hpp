@@ -22,11 +22,13 @@ public:
     submission(const submission&) = delete;
     submission& operator=(const submission&) = delete;
 
-    /// Submits an operation or holds it back. A call that the kernel lacks is made by the system
-    /// call. One that is being cancelled is not held back: returns false.
+    /// Submits an operation or holds it back. If the kernel's io_uring lacks its opcode, makes the
+    /// system call instead. An operation that is being cancelled is not held back; then this
+    /// returns false.
     bool submit(io_op& op) noexcept;
-    /// The same for one entry that needs nothing special, if it can be submitted immediately.
-    /// `ring` is the one that the constructor got: loading the reference would cost each operation.
+    /// The same for a single entry without special requirements, if it can be submitted
+    /// immediately. `ring` is the constructor's argument again: loading the stored reference would
+    /// slow down each operation.
     [[nodiscard]] bool submit_at_once(loop_ring& ring, sqe_slot& entry) noexcept;
     /// Submits an operation that was held back ahead of the others, if the ring has space.
     void bypass_queue(io_op& op) noexcept;
@@ -34,13 +36,19 @@ public:
     void dequeue(io_op& op) noexcept;
     /// Submits what was held back, oldest first, as far as the limit and the queue allow.
     void admit_queued() noexcept;
-    /// Completes all that is held back with -ECANCELED.
+    /// Completes all operations that are held back with -ECANCELED.
     void cancel_queued() noexcept;
 
     /// Called when the last completion of a submission of `entries` entries has arrived.
     void on_completed(std::uint32_t entries) noexcept {
         COIL_ASSERT(entries <= in_flight_);
         in_flight_ -= entries;
+    }
+    /// The same for a submission that has posted one completion for all of its entries.
+    void on_chain_completed(std::uint32_t entries) noexcept {
+        on_completed(entries);
+        COIL_ASSERT(entries - 1 <= skipped_);
+        skipped_ -= entries - 1;
     }
     void on_multishot_ended() noexcept {
         COIL_ASSERT(multishots_ > 0);
@@ -51,8 +59,14 @@ public:
         limit_ = max_in_flight_;
     }
 
-    /// SQEs whose completion will come, without the loop's own.
+    /// SQEs whose completion has not arrived, not counting the loop's own.
     [[nodiscard]] std::uint32_t in_flight() const noexcept { return in_flight_; }
+    /// How many completions may come without a further submission. A multishot request posts any
+    /// number. A zero-copy send counts once: its second completion follows when the peer has the
+    /// data.
+    [[nodiscard]] std::uint32_t completions_due() const noexcept {
+        return multishots_ > 0 ? UINT32_MAX : in_flight_ - skipped_;
+    }
     [[nodiscard]] bool has_queued() const noexcept { return !queued_.empty(); }
     /// Whether any operation will end by itself. Multishot requests do not count.
     [[nodiscard]] bool has_work() const noexcept {
@@ -62,7 +76,7 @@ public:
     [[nodiscard]] bool sq_starved() const noexcept {
         return has_queued() && within_limit(io_op::from_node(*queued_.front()));
     }
-    /// Operations that were held back so far.
+    /// The number of operations that have been held back so far.
     [[nodiscard]] std::uint64_t held_back() const noexcept { return held_back_; }
 
 private:
@@ -78,6 +92,7 @@ private:
     std::uint32_t in_flight_ = 0;
     std::uint32_t limit_;          // of in_flight_: max_in_flight_, or 0 during an exclusive one
     std::uint32_t multishots_ = 0; // of in_flight_: requests that do not end by themselves
+    std::uint32_t skipped_ = 0;    // of in_flight_: entries of chains, without a CQE each
     const std::uint32_t max_in_flight_;
     io_op_queue queued_;
     std::uint64_t held_back_ = 0;

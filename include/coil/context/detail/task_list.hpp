@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/base/assert.hpp>
+#include <coil/base/exchange.hpp>
 #include <coil/context/away_list.hpp>
 #include <coil/context/detail/listed_children.hpp>
 #include <coil/context/live_metrics.hpp>
@@ -8,7 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
 namespace coil::detail {
 
@@ -18,9 +18,9 @@ class nursery;
 /// remote operations. Owner thread, except load().
 ///
 /// A task is in one of two lists: `listed`, or during a shutdown `held_back`, while it awaits a
-/// remote operation. Tasks leave by the functions of core/detail/top_level_task.hpp, which do not
-/// know the list; so count() is the number of tasks inserted minus the number that left while the
-/// list was counted on this thread.
+/// remote operation. Tasks leave through the functions of core/detail/top_level_task.hpp, which do
+/// not know the list; so count() is the number of tasks inserted minus the number that left while
+/// the list was counted on this thread.
 class task_list {
 public:
     task_list() noexcept = default;
@@ -61,15 +61,20 @@ public:
 
     // ---- counts
 
-    /// Tasks that have ever been here.
+    /// The number of tasks that were ever added to the list.
     [[nodiscard]] std::uint64_t inserted() const noexcept { return inserted_; }
-    /// Tasks that are here. Only while counted on this thread.
+    /// The number of tasks in the list. May be called only while they are counted on this thread.
     [[nodiscard]] std::uint64_t count() const noexcept {
         return inserted_ - tasks_left_on_this_thread;
     }
+    /// The same on any thread while the loop does not change. `counted`: whether the list is
+    /// counted on this thread.
+    [[nodiscard]] std::uint64_t count_for(bool counted) const noexcept {
+        return counted ? count() : inserted_ - left_;
+    }
     /// From now on, and until the next call, tasks that leave on this thread are counted for this
     /// list: called in pairs, around everything that may run or destroy coroutines.
-    void toggle_counting() noexcept { std::swap(tasks_left_on_this_thread, left_); }
+    void toggle_counting() noexcept { coil::detail::swap_values(tasks_left_on_this_thread, left_); }
     /// For load() on other threads.
     void publish() noexcept { balance_.set(count() - received_); }
     /// The number of tasks that are here or in the inbox, if `sent` tasks were posted in all. May
@@ -86,38 +91,32 @@ public:
 
     /// The awaits of remote operations by this context's tasks.
     [[nodiscard]] away_node*& away() noexcept { return away_; }
-    /// Calls `f(task, node)` for each of them; `task` is the top-level task, or null if unknown.
+    /// Calls `f(task, node)` for each of them; `task` is the top-level task that owns the await
+    /// (not one that only waits for its end), or null if unknown.
     template <class Function>
     void visit_away(Function f) noexcept {
         for (away_node* each = away_; each != nullptr;) {
             away_node& node = *each;
-            each = node.next; // a request unlinks nothing
-            f(top_level_of(node.root_), node);
+            each = node.next; // a request does not unlink nodes
+            f(top_level_owner_of(node.root_), node);
         }
     }
     /// Requests the destruction of what the await waits for. Returns whether the await is still
-    /// away.
+    /// outstanding.
     static bool destroy_away(away_node& node) noexcept {
         return node.status_(node, away_node::request::destroy);
     }
     /// Calls destroy_away() for the awaits below the children of a nursery, as far as they are
-    /// among the `at_most` youngest awaits that are away.
+    /// among the `at_most` youngest outstanding awaits.
     void destroy_away_below(const nursery& parent, std::size_t at_most) noexcept;
 
     // ---- for a list of all tasks
 
-    /// The newest of the tasks that are not held back, and of those that are; linked by next_task.
-    [[nodiscard]] promise_base* first_listed() const noexcept { return listed_.first(); }
-    [[nodiscard]] promise_base* first_held_back() const noexcept { return held_back_.first(); }
+    /// The tasks that are not held back, and those that are.
+    [[nodiscard]] task_chain<task_state::listed>& listed() noexcept { return listed_; }
+    [[nodiscard]] task_chain<task_state::held_back>& held_back() noexcept { return held_back_; }
     /// The scopes and supervisors with children.
     [[nodiscard]] listed_children*& nurseries() noexcept { return nurseries_; }
-    /// Calls `f(root)` with the nearest root of each await of a remote operation.
-    template <class Function>
-    void visit_away_roots(Function f) const {
-        for (const away_node* node = away_; node != nullptr; node = node->next) {
-            f(node->root_);
-        }
-    }
 
     // ---- destruction
 
@@ -137,20 +136,20 @@ public:
                 destroy(*task);
                 task = listed_.first();
             } else {
-                task = task->next_task;
+                task = next_listed(*task);
             }
         }
     }
     /// Destroys the newest listed task.
     void destroy_newest() noexcept { destroy(*listed_.first()); }
-    /// Notifies the waiters for a task's result that are themselves unwanted: there will be no
-    /// result.
+    /// Notifies waiters for the results of the tasks that there will be no result, if these waiters
+    /// are themselves unwanted.
     void refuse_unwanted() noexcept;
 
     // ---- a shutdown
 
-    /// Asks all remote operations to end. The tasks that await them are held back, and all others
-    /// are listed.
+    /// Asks all remote operations to end. The tasks that own the awaits of those that have not
+    /// ended are held back, and all others are listed.
     void hold_back() noexcept;
     [[nodiscard]] bool holds_back() const noexcept { return !held_back_.empty(); }
     /// Whether any task may await a remote operation, because the tree of such an await is unknown.
@@ -162,7 +161,7 @@ private:
     static bool contains(const promise_base* first, const promise_base& task) noexcept {
         const promise_base* one = first;
         while (one != nullptr && one != &task) {
-            one = one->next_task;
+            one = next_listed(*one);
         }
         return one != nullptr;
     }
@@ -172,6 +171,9 @@ private:
     }
     template <task_state To>
     static void move(promise_base& task, task_chain<To>& list) noexcept;
+    void hold_while_away(promise_base& task, away_node& node, away_node::request what) noexcept;
+    [[nodiscard]] bool hold_known_owners() noexcept;
+    [[nodiscard]] bool hold_found_owners() noexcept;
 
     task_chain<task_state::listed> listed_;
     std::uint64_t inserted_ = 0;

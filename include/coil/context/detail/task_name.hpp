@@ -1,22 +1,66 @@
 #pragma once
 
-#include <chrono>
+#include <coil/base/assert.hpp>
+#include <coil/base/std_chrono.hpp>
+#include <coil/core/frame_allocator.hpp>
+
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <new>
 #include <source_location>
 #include <string>
-#include <utility>
+#include <string_view>
 
 namespace coil::detail {
 
-/// The name of a task. Only the owners of named tasks store one.
-struct task_name {
-    task_name(std::string given, const std::source_location& where)
-        : text(std::move(given)), spawned_at(where) {}
+/// Allocates with the allocator of coroutine frames.
+template <class T>
+struct frame_array_allocator {
+    using value_type = T;
 
-    std::string text;
+    frame_array_allocator() noexcept = default;
+    template <class U>
+    explicit(false) frame_array_allocator(const frame_array_allocator<U>&) noexcept {}
+
+    T* allocate(std::size_t n) { return static_cast<T*>(allocate_frame(n * sizeof(T))); }
+    void deallocate(T* memory, std::size_t n) noexcept { deallocate_frame(memory, n * sizeof(T)); }
+    bool operator==(const frame_array_allocator&) const noexcept = default;
+};
+
+/// The name of a task, and where it was spawned. Only the owners of named tasks store one; in
+/// builds with assertions the owners of all tasks do, perhaps with an empty name. Allocated like
+/// frames, so that the memory is given back after a peak.
+struct task_name : frame_allocated {
+    task_name(std::string_view given, const std::source_location& where)
+        : text(given), spawned_at(where) {}
+
+    std::basic_string<char, std::char_traits<char>, frame_array_allocator<char>> text;
     std::source_location spawned_at;
     std::int64_t spawned_ns =
-        std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+        text.empty()
+            ? 0
+            : std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 };
+
+/// For an owner that stores a pointer: null for a task without a name, and in builds with
+/// assertions only if `where` has no line or there is no memory for it. Throws std::bad_alloc for a
+/// task with a name.
+[[nodiscard]] inline std::unique_ptr<const task_name>
+make_task_name(std::string_view name, [[maybe_unused]] const std::source_location& where) {
+    if (name.empty()) [[likely]] {
+#if COIL_ASSERTIONS
+        if (where.line() != 0) {
+            try {
+                return std::make_unique<const task_name>(std::string_view(), where);
+            } catch (const std::bad_alloc&) {
+                return nullptr; // `where` is only information
+            }
+        }
+#endif
+        return nullptr;
+    }
+    return std::make_unique<const task_name>(name, where);
+}
 
 } // namespace coil::detail

@@ -7,7 +7,7 @@
 
 namespace coil::detail {
 
-/// The eventfd by which other threads end a loop's sleep, and the loop's own read of it.
+/// The eventfd with which other threads end a loop's sleep, and the loop's own read of it.
 ///
 /// A thread that ends a sleep (basic_inbox::push(), unpark_for_signal()) owes one signal(). The
 /// loop counts the signals it is owed, because the descriptor may be closed only after the last of
@@ -25,7 +25,7 @@ public:
 
     // Owner thread.
 
-    /// Submits the read unless it is in flight or the queue has no room.
+    /// Submits the read unless it is in flight or the queue is full.
     void watch(loop_ring& ring) noexcept {
         if (!watched_) {
             submit_read(ring);

@@ -1,20 +1,23 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/context/detail/current_loop.hpp>
 #include <coil/context/event_loop.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/core/queue.hpp>
 
 #include <coroutine>
-#include <utility>
 
 namespace coil::detail {
 
-/// A coroutine that yields outside of a context, queued for its next turn.
+class yield_awaiter;
+
+/// A coroutine that yields outside of a context, queued for its next turn. Calls
+/// yield_awaiter::leave_turn() before it resumes the coroutine, and then no longer exists.
 class queued_turn {
 public:
-    /// The coroutine has resumed or is being destroyed. Destroys this object.
-    virtual void end(bool has_resumed) noexcept = 0;
+    /// The coroutine is being destroyed. Destroys this object.
+    virtual void cancel() noexcept = 0;
 
 protected:
     ~queued_turn() = default;
@@ -26,18 +29,21 @@ public:
     turn_taking(const turn_taking&) = delete;
     turn_taking& operator=(const turn_taking&) = delete;
 
-    /// What runs the current coroutine in turns; null if a context does, or nothing.
+    /// The executor or loop that runs the current coroutine in turns; null if a context runs it, or
+    /// if no coroutine runs.
     [[nodiscard]] static turn_taking* here() noexcept {
-        return innermost != nullptr && innermost->around_ == current_loop ? innermost : nullptr;
+        return exists() && innermost->around_ == current_loop ? innermost : nullptr;
     }
+    /// Whether here() can be other than null on this thread.
+    [[nodiscard]] static bool exists() noexcept { return innermost != nullptr; }
 
-    /// Queues `waiter`, whose top-level task or child is `root`. Null: it is resumed without being
-    /// queued. Throws std::bad_alloc.
-    [[nodiscard]] virtual queued_turn* queue(std::coroutine_handle<> waiter,
+    /// Queues `waiter`, which belongs to the top-level task or child `root` and awaits `at`.
+    /// Returns null if it is to be resumed without being queued. Throws std::bad_alloc.
+    [[nodiscard]] virtual queued_turn* queue(yield_awaiter& at, std::coroutine_handle<> waiter,
                                              promise_base* root) = 0;
 
 protected:
-    turn_taking() noexcept : outer_(std::exchange(innermost, this)) {}
+    turn_taking() noexcept : outer_(coil::detail::exchange(innermost, this)) {}
     ~turn_taking() { innermost = outer_; }
 
 private:
@@ -47,44 +53,67 @@ private:
     turn_taking* const outer_;
 };
 
-/// The awaiter of yield().
+/// The awaiter of yield(). `coroutine` shows where it is queued: null means nowhere, its own
+/// address means in `turn_`, and any other value means in the ready queue of the current loop.
 class [[nodiscard("did you forget to co_await?")]] yield_awaiter : queue_node {
 public:
-    yield_awaiter() noexcept { coroutine = nullptr; }
-    yield_awaiter(yield_awaiter&&) noexcept { coroutine = nullptr; } // only before it is awaited
+    yield_awaiter() noexcept { coroutine = nullptr; } // NOLINT(*-member-init): see turn_
+    /// Only before it is awaited.
+    yield_awaiter(yield_awaiter&&) noexcept { coroutine = nullptr; } // NOLINT(*-member-init)
     yield_awaiter& operator=(const yield_awaiter&) = delete;
     ~yield_awaiter() {
-        if (elsewhere_ != nullptr) [[unlikely]] {
-            elsewhere_->end(false);
-        } else if (coroutine != nullptr && current_loop != nullptr) [[unlikely]] {
-            current_loop->withdraw(*this, coroutine); // destroyed while queued
+        if (coroutine != nullptr) [[unlikely]] {
+            withdraw(); // destroyed while queued
         }
     }
 
     [[nodiscard]] bool await_ready() const noexcept { return false; }
     template <class P>
     void await_suspend(std::coroutine_handle<P> waiter) {
-        if (turn_taking* const turns = turn_taking::here()) [[unlikely]] {
-            elsewhere_ = turns->queue(waiter, nearest_root(waiter));
+        coroutine = waiter;
+        if (turn_taking::exists() && queue_elsewhere(waiter)) [[unlikely]] {
             return;
         }
-        event_loop& loop = required_loop();
-        coroutine = waiter;
-        loop.make_ready(*this, waiter);
+        required_loop().make_ready(*this, waiter);
     }
-    void await_resume() noexcept {
-        coroutine = nullptr;
-        if (elsewhere_ != nullptr) [[unlikely]] {
-            std::exchange(elsewhere_, nullptr)->end(true);
-        }
+    void await_resume() noexcept { coroutine = nullptr; }
+
+    /// Called by the turn that ends, before the coroutine resumes. Returns the node with which a
+    /// loop may queue the coroutine instead.
+    queue_node& leave_turn(std::coroutine_handle<> waiter) noexcept {
+        coroutine = waiter;
+        return *this;
     }
 
 private:
-    queued_turn* elsewhere_ = nullptr;
+    /// Returns false if the current loop is to queue the coroutine. Out of line, so that
+    /// await_suspend() stays small enough to be inlined.
+    template <class P>
+    [[gnu::noinline, gnu::cold]] bool queue_elsewhere(std::coroutine_handle<P> waiter) {
+        turn_taking* const turns = turn_taking::here();
+        if (turns != nullptr) {
+            coroutine = nullptr; // in case queue() throws
+            turn_ = turns->queue(*this, waiter, nearest_root(waiter));
+            coroutine = turn_ != nullptr ? in_turn() : nullptr;
+        }
+        return turns != nullptr;
+    }
+    [[gnu::noinline, gnu::cold]] void withdraw() noexcept {
+        if (coroutine == in_turn()) {
+            turn_->cancel();
+        } else if (current_loop != nullptr) {
+            current_loop->withdraw(*this, coroutine);
+        }
+    }
+    [[nodiscard]] std::coroutine_handle<> in_turn() noexcept {
+        return std::coroutine_handle<>::from_address(this);
+    }
+
+    queued_turn* turn_; // written only when queued there, which saves a store per yield
 };
 
-/// Awaited by a task that has what it wants without having waited: lets other coroutines run if the
-/// task has done so too often in this resumption. Outside of a context it does nothing.
+/// Awaited by a call whose result is available without waiting: lets other coroutines run if the
+/// task has made too many such calls in this resumption. Does nothing outside of a context.
 class immediate_await : public yield_awaiter {
 public:
     [[nodiscard]] bool await_ready() const noexcept {

@@ -37,7 +37,7 @@ inline constexpr std::uint32_t add_level = 1U << 3;        // 6.0
 
 /// `sqe::cancel_flags`: what async_cancel compares; by default user_data, and one match.
 namespace cancel_flag {
-inline constexpr std::uint32_t all = 1U << 0;      // 5.19: every match; result = how many
+inline constexpr std::uint32_t all = 1U << 0;      // 5.19: every match; result = number
 inline constexpr std::uint32_t fd = 1U << 1;       // 5.19
 inline constexpr std::uint32_t any = 1U << 2;      // 5.19: every request of the ring
 inline constexpr std::uint32_t fd_fixed = 1U << 3; // 6.0
@@ -51,7 +51,7 @@ inline constexpr std::uint16_t poll_first = 1U << 0;      // 5.19: wait before t
 inline constexpr std::uint16_t recv_multishot = 1U << 1;  // 6.0
 inline constexpr std::uint16_t fixed_buf = 1U << 2;       // 6.0: buf_index names the buffer
 inline constexpr std::uint16_t zc_report_usage = 1U << 3; // 6.2: the notification reports copies
-inline constexpr std::uint16_t bundle = 1U << 4;          // 6.10: many provided buffers at once
+inline constexpr std::uint16_t bundle = 1U << 4;          // 6.10: several buffers per result
 inline constexpr std::uint16_t send_vectorized = 1U << 5; // 6.17: addr is an iovec array
 } // namespace recvsend_flag
 
@@ -135,7 +135,7 @@ struct futex_waiter {
 };
 static_assert(sizeof(futex_waiter) == 24);
 
-/// What precedes name, control data and payload in a multishot recvmsg's provided buffer.
+/// The header before name, control data and payload in the provided buffer of a multishot recvmsg.
 struct recvmsg_out {
     std::uint32_t namelen;
     std::uint32_t controllen;

@@ -56,7 +56,7 @@ inline constexpr std::uint32_t register_use_registered_ring = 1U << 31;
 /// register_op::ring_fds takes a rsrc_update per ring; this offset lets the kernel choose.
 inline constexpr std::uint32_t ring_fd_any_slot = ~0U;
 
-/// register_op::files_update; its count: how many descriptors.
+/// register_op::files_update; its count: the number of descriptors.
 struct files_update {
     std::uint32_t offset;
     std::uint32_t resv;
@@ -104,10 +104,10 @@ struct probe_op {
 
 inline constexpr std::uint16_t op_supported = 1U << 0;
 
-/// The answer to register_op::probe, with an element for every possible opcode.
+/// The result of register_op::probe, with an element for every possible opcode.
 struct probe {
     std::uint8_t last_op;
-    std::uint8_t ops_len; // how many of ops[] the kernel filled
+    std::uint8_t ops_len; // the number of ops[] that the kernel filled
     std::uint16_t resv;
     std::uint32_t resv2[3];
     probe_op ops[256];

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/base/minmax.hpp>
 #include <coil/uring/abi.hpp>
 #include <coil/uring/backend.hpp>
@@ -8,7 +9,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <string_view>
-#include <utility>
 
 namespace coil::uring::detail {
 
@@ -20,12 +20,12 @@ public:
     registration(backend& k, register_op undo, unsigned size) noexcept
         : backend_(&k), unregister_op_(undo), size_(size) {}
     registration(registration&& other) noexcept
-        : backend_(std::exchange(other.backend_, nullptr)), unregister_op_(other.unregister_op_),
-          size_(other.size_) {}
+        : backend_(coil::detail::exchange(other.backend_, nullptr)),
+          unregister_op_(other.unregister_op_), size_(other.size_) {}
     registration& operator=(registration&& other) noexcept {
         if (this != &other) {
             close();
-            backend_ = std::exchange(other.backend_, nullptr);
+            backend_ = coil::detail::exchange(other.backend_, nullptr);
             unregister_op_ = other.unregister_op_;
             size_ = other.size_;
         }
@@ -59,7 +59,7 @@ public:
         return slot > size_ || count > size_ - slot ? -EINVAL : 0;
     }
 
-    /// The implementation of clear() of `owner`, whose table this is. `empty`: the value with which
+    /// Implements clear() of `owner`, to which this table belongs. `empty`: the value with which
     /// its update() empties a slot.
     template <class Owner, class T, std::size_t N>
     int clear(Owner& owner, const std::array<T, N>& empty, unsigned slot,
@@ -79,9 +79,9 @@ public:
         return 0;
     }
 
-    /// Throws: the backend returned `error` when a `type` requested a table of `slots`. `cause`
-    /// explains what the error means for this type; if it is empty, the generic explanation is
-    /// used.
+    /// Throws because the backend returned `error` when a `type` requested a table of `slots`.
+    /// `cause` explains what the error means for this type; if it is empty, the generic explanation
+    /// is used.
     [[noreturn]] static void refused(std::string_view type, unsigned slots, int error,
                                      std::string_view cause);
 

@@ -1,0 +1,66 @@
+#include "suspended_tasks.hpp"
+
+#include <coil/context/event_loop.hpp>
+#include <coil/context/remote_child.hpp>
+
+namespace coil::detail {
+
+suspended_tasks::suspended_tasks(event_loop& loop) : loop_(loop), leaves_(loop) {
+    index_waits();
+    owners_.add(loop_.tasks_, [this](const promise_base& top, const promise_base& leaf,
+                                     const void* address, const promise_base& root) {
+        if (!is_suspended(leaf, address, root)) {
+            unproven_.insert(&top);
+        }
+    });
+    frame_owners::for_each_child(loop_.tasks_,
+                                 [this](const listed_children& group, const promise_base& child) {
+                                     if (unproven_.contains(&child)) {
+                                         owners_of_unproven_.insert(owners_.owner_of(&group));
+                                     }
+                                 });
+}
+
+void suspended_tasks::index_waits() {
+    loop_.ready_.visit([this](std::coroutine_handle<> h) { ready_.insert(h.address()); });
+    for (const listed_children* group = loop_.tasks_.nurseries(); group != nullptr;
+         group = group->next_in_list()) {
+        if (const promise_base* const by = group->awaiting_task()) {
+            joining_.insert(by);
+        }
+    }
+    away_cursor().visit(loop_.tasks_.away(), [this](const promise_base* root) {
+        if (root != nullptr) {
+            away_.insert(root);
+        }
+        return true;
+    });
+}
+
+bool suspended_tasks::is_suspended(const promise_base& leaf, const void* address,
+                                   const promise_base& root) const {
+    return ready_.contains(address) || joining_.contains(&leaf) || away_.contains(&root) ||
+           leaves_.is_pending(address);
+}
+
+bool suspended_tasks::contain(remote_child_owner& child) const {
+    const promise_base& task = child.child();
+    const destructor_waits::nursery_scope* one = loop_.waiting_destructors().nurseries();
+    if (one == nullptr || unproven_.contains(&task) || owners_of_unproven_.contains(&task) ||
+        owners_of_unproven_.contains(nullptr)) {
+        return false;
+    }
+    const promise_base* running = nullptr; // the owner of the outermost nursery
+    for (; one != nullptr; one = one->outer()) {
+        running = owners_.owner_of(&one->which());
+        if (running == &task) {
+            return false;
+        }
+    }
+    return running != nullptr &&
+           (!running->owner().is_remote_child ||
+            child.kill_request().is_younger_than(
+                static_cast<const remote_child_owner&>(running->owner()).kill_request()));
+}
+
+} // namespace coil::detail

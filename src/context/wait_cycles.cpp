@@ -1,0 +1,69 @@
+#include "wait_cycles.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <unordered_map>
+
+#include <pthread.h>
+
+namespace coil::detail {
+
+namespace {
+
+using blocked_tasks = std::unordered_map<const remote_child_owner*, const destructor_waits*>;
+
+constinit std::mutex graph_mutex; // protects the graph
+
+/// Never destroyed: contexts of static storage duration may use it while the program ends.
+blocked_tasks& graph() {
+    static auto* const tasks = new blocked_tasks();
+    return *tasks;
+}
+
+/// The child of a fork() does not have the threads on which the tasks are blocked.
+[[maybe_unused]] const int fork_handler =
+    ::pthread_atfork([] { graph_mutex.lock(); }, [] { graph_mutex.unlock(); },
+                     [] {
+                         graph().clear();
+                         graph_mutex.unlock();
+                     });
+
+} // namespace
+
+bool wait_cycles::add(const remote_child_owner& task, const destructor_waits& at) noexcept try {
+    const std::scoped_lock lock(graph_mutex);
+    graph().emplace(&task, &at);
+    return true;
+} catch (...) {
+    return false;
+}
+
+void wait_cycles::remove(const remote_child_owner& task) noexcept {
+    const std::scoped_lock lock(graph_mutex);
+    graph().erase(&task);
+}
+
+wait_cycles::wait_cycles(const destructor_waits& loop) : reached_{&loop} {
+    const std::scoped_lock lock(graph_mutex);
+    for (std::size_t before = 0; before != reached_.size();) {
+        before = reached_.size();
+        for (const auto& [task, at] : graph()) {
+            if (std::find(reached_.begin(), reached_.end(), at) == reached_.end() && reach(*task)) {
+                reached_.push_back(at);
+            }
+        }
+    }
+}
+
+bool wait_cycles::contain(const remote_child_owner& task) const { return reach(task); }
+
+/// Whether one of the loops waits for the task.
+bool wait_cycles::reach(const remote_child_owner& task) const {
+    bool found = false;
+    destructor_waits::visit_waiting(&task.kill_request(), [&](const destructor_waits& waiting) {
+        found = found || std::find(reached_.begin(), reached_.end(), &waiting) != reached_.end();
+    });
+    return found;
+}
+
+} // namespace coil::detail
