@@ -69,7 +69,7 @@ int data_copy::go_on(std::uint64_t bytes, inplace_stop_token stop) noexcept {
     return 1;
 }
 
-/// Shares all blocks at once, including holes.
+/// Makes the target share all blocks of the source, including holes (a reflink).
 bool data_copy::clone() noexcept {
     if (sys::is_in_world() || ::ioctl(to_, FICLONE, from_) != 0) {
         return false;
@@ -78,17 +78,19 @@ bool data_copy::clone() noexcept {
     return true;
 }
 
-/// Skips a hole. 1: at the next data; 0: there is none, and the target has the length of the
+/// Skips a hole. 1: at the next data; 0: no data is left, and the target has the length of the
 /// source; -errno.
 int data_copy::find_data() noexcept {
     const ::off_t data = sys::lseek(from_, done_, SEEK_DATA);
     if (data >= 0) {
         const ::off_t hole = sys::lseek(from_, data, SEEK_HOLE);
-        if (hole > data) {
+        // A file system in user space may return any position: never go back.
+        if (data >= done_ && hole > data) {
             done_ = data;
             data_end_ = hole;
             if (method_ == method::send) {
-                method_ = method::range; // its fallback to `send` sets the target's position anew
+                method_ = method::range; // which sets the target's position before it falls back to
+                                         // `send`
             }
             return 1;
         }
@@ -124,7 +126,7 @@ int data_copy::find_data() noexcept {
         if (n > 0) {
             return n;
         }
-        method_ = method::buffer; // also to verify the end: some file systems report it too early
+        method_ = method::buffer; // after 0, too: some file systems report the end too early
     }
     return copy_buffer(most);
 }

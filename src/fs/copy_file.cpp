@@ -1,13 +1,18 @@
+#include "attributes.hpp"
 #include "copy_data.hpp"
+#include "lease_wait.hpp"
 #include "open_regular.hpp"
+#include "opening.hpp"
 #include "ring_or_pool.hpp"
 #include "stat.hpp"
+#include "top_place.hpp"
 
 #include <coil/fs/copy_file.hpp>
 #include <coil/fs/file.hpp>
 
 #include <algorithm>
 #include <cerrno>
+#include <string>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -16,7 +21,10 @@ namespace coil::fs {
 
 namespace {
 
-/// Bytes per job on the blocking pool. Copying them from the page cache takes some milliseconds:
+using detail::owned_descriptor;
+using detail::top_place;
+
+/// Bytes per job on the blocking pool. Copying them from the page cache takes a few milliseconds:
 /// the cost of switching threads is negligible, and destroying the task does not wait long.
 constexpr std::uint64_t slice = 16U << 20;
 
@@ -31,7 +39,7 @@ public:
     static constexpr int not_wanted = 2; // the options exclude the copy
     static constexpr int exchanged = 3;  // the name was replaced since the check
 
-    /// Opens both files: 0, not_wanted, or -errno.
+    /// Opens both files. Returns 0, not_wanted, -errno, or detail::leased: call it again.
     int begin(const path& from, const path& to, copy_options options);
     /// Copies a slice. Returns 1 if there may be more, 0 if the copy is complete, or -errno.
     int go_on(inplace_stop_token stop) noexcept;
@@ -47,22 +55,26 @@ private:
         bool by_link = false;
     };
 
-    int check(const path& from, const path& to, copy_options options);
-    int find_target(const path& to);
-    int open_target(const path& to, copy_options options);
-    int finish() noexcept;
+    int open_places(const path& from, const path& to);
+    int check(copy_options options);
+    int find_target();
+    int open_target(copy_options options);
 
+    top_place from_place_;
+    top_place to_place_;
+    std::string from_name_;
+    std::string to_name_;
     file from_;
     file to_;
-    struct ::stat status_{}; // of the source, as opened
+    struct ::stat status_{};        // that of the source, as opened
+    detail::attributes attributes_; // those of the source, with this status
     found_target target_;
     detail::data_copy data_;
 };
 
 constexpr int max_checks = 8;
-constexpr ::mode_t set_id_bits = S_ISUID | S_ISGID;
 
-/// Applies the options to an existing target; returns as begin().
+/// Applies the options to an existing target; returns values like begin().
 int check_existing_target(const struct ::stat& from, const struct ::stat& to,
                           copy_options options) noexcept {
     if (!S_ISREG(to.st_mode)) {
@@ -80,24 +92,54 @@ int check_existing_target(const struct ::stat& from, const struct ::stat& to,
     return has(options, copy_options::overwrite_existing) ? 0 : -EEXIST;
 }
 
-detail::owned_descriptor open(const path& p, int flags, struct ::stat& status) {
-    const auto by_name = [](int at, const char* name, int how) {
-        return detail::sys::openat(at, name, how | O_CLOEXEC, S_IWUSR);
+owned_descriptor open(const top_place& place, const std::string& name, int flags,
+                      struct ::stat& status) {
+    const auto by_name = [](int at, const char* called, int how) {
+        return detail::sys::open_entry(at, called, how, S_IWUSR);
     };
-    return detail::open_regular(by_name, AT_FDCWD, p.c_str(), flags, status);
+    return detail::open_regular(by_name, place.at(), name.c_str(), flags, false, status);
+}
+
+/// Opens the parents of both paths. If the target's parent does not exist, nor does the target.
+int file_copy::open_places(const path& from, const path& to) {
+    if (const int r = to_place_.open(to.native()); r < 0 && !detail::is_not_found(r)) {
+        return r;
+    }
+    int r = from_place_.open(from.native());
+    from_name_ = from_place_.name();
+    to_name_ = to_place_.name();
+    if (r == 0 && to_place_.error < 0) { // an error of the source has precedence
+        r = detail::sys::fstatat(from_place_.at(), from_name_.c_str(), &status_, 0);
+    }
+    if (r < 0) { // an error of an existing target has precedence
+        const int found = find_target();
+        return found < 0 ? found : r;
+    }
+    return 0;
 }
 
 int file_copy::begin(const path& from, const path& to, copy_options options) {
+    if (from_place_.directory < 0) {
+        if (const int r = open_places(from, to); r < 0) {
+            return r;
+        }
+    }
     int r = exchanged;
     for (int checks = 0; r == exchanged && checks < max_checks; ++checks) {
-        r = check(from, to, options);
+        r = to_place_.error_of(check(options));
     }
+    if (r == detail::leased) {
+        return r;
+    }
+    from_place_.directory = owned_descriptor();
+    to_place_.directory = owned_descriptor();
     if (r != 0) {
         return r == exchanged ? -EEXIST : r;
     }
     // Before the data, so that the copy is never readable by users who cannot read the original.
-    const ::mode_t mode = status_.st_mode & 07777U & ~set_id_bits;
-    if (const int changed = detail::sys::fchmod(to_.native_handle(), mode); changed < 0) {
+    attributes_ = detail::attributes(from_.native_handle(), status_);
+    if (const int changed = detail::sys::fchmod(to_.native_handle(), attributes_.mode());
+        changed < 0) {
         return changed;
     }
     data_ = detail::data_copy(from_.native_handle(), to_.native_handle(), status_);
@@ -105,12 +147,13 @@ int file_copy::begin(const path& from, const path& to, copy_options options) {
 }
 
 /// A file may be replaced before it is opened, so the status of the opened file decides.
-int file_copy::check(const path& from, const path& to, copy_options options) {
-    if (const int r = find_target(to); r < 0) {
+int file_copy::check(copy_options options) {
+    if (const int r = find_target(); r < 0) {
         return r;
     }
     // Opening a special file (a device) may have side effects.
-    if (const int r = detail::sys::fstatat(AT_FDCWD, from.c_str(), &status_, 0); r < 0) {
+    if (const int r = detail::sys::fstatat(from_place_.at(), from_name_.c_str(), &status_, 0);
+        r < 0) {
         return r;
     }
     if (!S_ISREG(status_.st_mode)) {
@@ -121,20 +164,22 @@ int file_copy::check(const path& from, const path& to, copy_options options) {
             return r;
         }
     }
-    detail::owned_descriptor in = open(from, O_RDONLY, status_);
+    owned_descriptor in = open(from_place_, from_name_, O_RDONLY, status_);
     if (in < 0) {
         return in;
     }
     from_ = file(in.release());
-    return open_target(to, options);
+    return open_target(options);
 }
 
-int file_copy::find_target(const path& to) {
+int file_copy::find_target() {
     target_ = {};
-    int r = detail::sys::fstatat(AT_FDCWD, to.c_str(), &target_.status, AT_SYMLINK_NOFOLLOW);
+    const int at = to_place_.at();
+    const char* const name = to_name_.c_str();
+    int r = detail::sys::fstatat(at, name, &target_.status, AT_SYMLINK_NOFOLLOW);
     if (r == 0 && S_ISLNK(target_.status.st_mode)) {
         target_.by_link = true;
-        r = detail::sys::fstatat(AT_FDCWD, to.c_str(), &target_.status, 0);
+        r = detail::sys::fstatat(at, name, &target_.status, 0);
     }
     target_.is_there = r == 0;
     return r == -ENOENT || r == -ENOTDIR ? 0 : r;
@@ -142,12 +187,12 @@ int file_copy::find_target(const path& to) {
 
 /// Follows only a link that existed at the check. The opened file is checked again before it is
 /// truncated.
-int file_copy::open_target(const path& to, copy_options options) {
+int file_copy::open_target(copy_options options) {
     const bool replaces = has(options, copy_options::overwrite_existing) ||
                           has(options, copy_options::update_existing);
     if (!target_.is_there && (!target_.by_link || !replaces)) {
-        const int made = detail::sys::openat(AT_FDCWD, to.c_str(),
-                                             O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IWUSR);
+        const int made = detail::sys::open_entry(to_place_.at(), to_name_.c_str(),
+                                                 O_WRONLY | O_CREAT | O_EXCL, S_IWUSR);
         if (made == -EEXIST && has(options, copy_options::skip_existing)) {
             return not_wanted;
         }
@@ -157,9 +202,10 @@ int file_copy::open_target(const path& to, copy_options options) {
     const int flags =
         O_WRONLY | (target_.by_link ? 0 : O_NOFOLLOW) | (target_.is_there ? 0 : O_CREAT);
     struct ::stat found{};
-    detail::owned_descriptor out = open(to, flags, found);
+    owned_descriptor out = open(to_place_, to_name_, flags, found);
     if (out < 0) {
-        return out == -ELOOP && !target_.by_link ? exchanged : int(out);
+        const bool has_appeared = out == -EEXIST && !target_.is_there;
+        return has_appeared || (out == -ELOOP && !target_.by_link) ? exchanged : int(out);
     }
     to_ = file(out.release());
     const bool is_itself = found.st_dev == status_.st_dev && found.st_ino == status_.st_ino;
@@ -173,8 +219,8 @@ int file_copy::open_target(const path& to, copy_options options) {
 
 int file_copy::go_on(inplace_stop_token stop) noexcept {
     int r = data_.go_on(slice, stop);
-    if (r == 0 && (status_.st_mode & set_id_bits) != 0) {
-        r = finish();
+    if (r == 0) {
+        r = attributes_.give_id_bits_of_data(to_.native_handle(), from_.native_handle());
     }
     if (r == 0) {
         from_ = file();
@@ -184,27 +230,21 @@ int file_copy::go_on(inplace_stop_token stop) noexcept {
     return r;
 }
 
-/// Keeps the set-user-ID and set-group-ID bits if the copy has the same user and group.
-int file_copy::finish() noexcept {
-    struct ::stat made{};
-    if (const int r = detail::sys::fstat(to_.native_handle(), &made); r < 0) {
-        return r;
-    }
-    const ::mode_t kept = (made.st_uid == status_.st_uid ? S_ISUID : 0U) |
-                          (made.st_gid == status_.st_gid ? S_ISGID : 0U);
-    const ::mode_t mode = status_.st_mode & (07777U & ~(set_id_bits & ~kept));
-    return detail::sys::fchmod(to_.native_handle(), mode);
-}
-
 /// 1: copied; 0: the options exclude it; -errno.
 task<io_result> copy_whole(const path& from, const path& to, copy_options options,
                            const copy_file_progress& progress) {
     const inplace_stop_token stop = co_await this_task::stop_token();
     file_copy work;
-    int r = co_await detail::on_thread([&] {
+    detail::lease_wait leases;
+    const auto begin = [&] {
         const int begun = work.begin(from, to, options);
         return begun == 0 ? work.go_on(stop) : begun;
-    });
+    };
+    int r = co_await detail::on_thread(begin);
+    while (r == detail::leased) {
+        const int paused = leases.is_over() ? -EAGAIN : co_await leases.pause();
+        r = paused < 0 ? paused : co_await detail::on_thread(begin);
+    }
     while (r == 1) {
         if (progress) {
             progress(work.done(), work.total());

@@ -1,3 +1,4 @@
+#include "opening.hpp"
 #include "owned_descriptor.hpp"
 #include "stat.hpp"
 
@@ -7,6 +8,9 @@
 
 #include <cerrno>
 #include <vector>
+
+#include <fcntl.h>
+#include <linux/openat2.h>
 
 namespace coil::fs {
 
@@ -25,17 +29,37 @@ task<io_result> make_directory(int dirfd, const path& name, ::mode_t mode) {
         [dirfd, &name, mode] { return detail::sys::mkdirat(dirfd, name.c_str(), mode); });
 }
 
-/// Opens a directory below `dirfd` to continue from: 0 or -errno.
-task<io_result> open_directory(int dirfd, const path& name, int flags,
-                               detail::owned_descriptor& into) {
-    flags |= O_PATH | O_DIRECTORY | O_CLOEXEC;
+constexpr int to_continue_from = O_PATH | O_DIRECTORY | O_CLOEXEC;
+
+/// Opens a directory below `dirfd` to continue from: 0 or -errno. Links are followed.
+task<io_result> open_directory(int dirfd, const path& name, detail::owned_descriptor& into) {
     int result = 0;
     if (coil::detail::required_loop().ring().supports(uring::opcode::openat)) [[likely]] {
-        result = co_await io::openat(dirfd, name, flags);
+        result = co_await io::openat(dirfd, name, to_continue_from);
         into = detail::owned_descriptor(result);
     } else {
-        result = co_await detail::on_thread([dirfd, &name, flags, &into] {
-            const int fd = detail::sys::openat(dirfd, name.c_str(), flags);
+        result = co_await detail::on_thread([dirfd, &name, &into] {
+            const int fd = detail::sys::open_entry(dirfd, name.c_str(), to_continue_from);
+            into = detail::owned_descriptor(fd);
+            return fd;
+        });
+    }
+    co_return result < 0 ? result : 0;
+}
+
+/// The same for a directory in `dirfd` that was missing before: a link that has taken its name
+/// since is not followed.
+task<io_result> open_created(int dirfd, const path& name, detail::owned_descriptor& into) {
+    int result = -ENOSYS;
+    if (coil::detail::required_loop().ring().supports(uring::opcode::openat2)) [[likely]] {
+        const ::open_how how = detail::sys::how_to_open_entry(to_continue_from);
+        result = co_await io::openat2(dirfd, name, &how, sizeof how);
+        into = detail::owned_descriptor(result);
+    }
+    if (result == -ENOSYS || result == -EPERM || result == -EXDEV) {
+        result = co_await detail::on_thread([dirfd, &name, &into] {
+            const int fd =
+                detail::sys::open_entry(dirfd, name.c_str(), to_continue_from | O_NOFOLLOW);
             into = detail::owned_descriptor(fd);
             return fd;
         });
@@ -80,7 +104,7 @@ task<std::error_code> find_missing(path p, missing_part& missing) {
         if (p.empty()) {
             co_return std::error_code();
         }
-        const int result = co_await open_directory(AT_FDCWD, p, 0, missing.above);
+        const int result = co_await open_directory(AT_FDCWD, p, missing.above);
         if (result >= 0) {
             missing.dirfd = missing.above;
             co_return std::error_code();
@@ -97,23 +121,33 @@ task<std::error_code> find_missing(path p, missing_part& missing) {
     }
 }
 
-/// Creates the missing directories, each relative to its parent's descriptor.
+/// Creates the missing directories, each relative to its parent's descriptor. A `..` may lead back
+/// to directories that exist, until one has to be created again.
 task<std::error_code> make_missing(missing_part& missing, bool& made) {
+    bool was_missing = true; // what the next name refers to
     while (!missing.names.empty()) {
         const path name = std::move(missing.names.back());
         missing.names.pop_back();
-        int flags = 0;
         if (!is_dot(name) && !is_dot_dot(name)) {
             const std::error_code error =
                 co_await make_or_find(missing.dirfd, name, every_permission, made);
             if (error) {
                 co_return error;
             }
-            flags = made ? O_NOFOLLOW : 0;
+            was_missing = was_missing || made;
+        } else if (is_dot_dot(name)) {
+            was_missing = false;
         }
         if (!missing.names.empty()) {
+            // A component that is found here, although it was missing, has been created by another
+            // process: it may be a link.
             detail::owned_descriptor next;
-            const int result = co_await open_directory(missing.dirfd, name, flags, next);
+            int result = 0;
+            if (is_dot(name) || !was_missing) {
+                result = co_await open_directory(missing.dirfd, name, next);
+            } else {
+                result = co_await open_created(missing.dirfd, name, next);
+            }
             if (result < 0) {
                 co_return detail::error_of(result);
             }

@@ -1,58 +1,26 @@
 #include "directory_table.hpp"
 
+#include "opening.hpp"
 #include "syscalls.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <cstddef>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 namespace coil::fs::detail {
-
-directory_node::directory_node(directory_node* parent, std::string name, bool follow) noexcept
-    : parent_(parent), name_(std::move(name)), depth_(parent == nullptr ? 0 : parent->depth_ + 1),
-      follow_(follow) {
-    if (parent != nullptr) {
-        directory_table::share(*parent);
-    }
-}
-
-directory_node::~directory_node() = default;
-
-std::string directory_node::path() const { return path_of(nullptr); }
-
-std::string directory_node::path_of(const char* entry) const {
-    const std::size_t last = entry == nullptr ? 0 : std::char_traits<char>::length(entry);
-    std::size_t length = last + 1;
-    for (const directory_node* n = this; n != nullptr; n = n->parent_) {
-        length += n->name_.size() + 1;
-    }
-    std::string whole;
-    whole.resize(length);
-    std::size_t at = length; // filled from the end
-    const auto put = [&](const char* text, std::size_t size) {
-        at -= size;
-        std::copy_n(text, size, whole.data() + at);
-    };
-    if (entry != nullptr) {
-        put(entry, last);
-    }
-    for (const directory_node* n = this; n != nullptr; n = n->parent_) {
-        if (at != length && !n->name_.ends_with('/')) {
-            put("/", 1);
-        }
-        put(n->name_.data(), n->name_.size());
-    }
-    whole.erase(0, at);
-    return whole;
-}
 
 namespace {
 
@@ -62,6 +30,37 @@ unsigned well_below_the_limit() noexcept {
         return 8;
     }
     return static_cast<unsigned>(std::clamp<::rlim_t>(limit.rlim_cur / 4, 6, 64));
+}
+
+/// Whether a directory's creation time is constant. On overlayfs it is that of the lower directory
+/// until the directory is copied up, then that of the copy; device and inode number do not change.
+bool keeps_creation_time(int fd) noexcept {
+    struct ::statfs system{};
+    return sys::is_in_world() ||
+           (::fstatfs(fd, &system) == 0 && system.f_type != OVERLAYFS_SUPER_MAGIC);
+}
+
+/// Reads the identity of an open directory. Returns false on error.
+bool identify(int fd, directory_identity& identity) noexcept {
+    struct ::statx found{};
+    if (sys::statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &found) < 0) {
+        struct ::stat status{}; // a seccomp filter may refuse statx(2)
+        const bool is_found = sys::fstat(fd, &status) == 0;
+        identity = {.device = status.st_dev, .inode = status.st_ino};
+        return is_found;
+    }
+    identity = {.device = makedev(found.stx_dev_major, found.stx_dev_minor),
+                .inode = found.stx_ino};
+    if ((found.stx_mask & STATX_BTIME) != 0 && keeps_creation_time(fd)) {
+        identity.created_seconds = found.stx_btime.tv_sec;
+        identity.created_nanoseconds = found.stx_btime.tv_nsec;
+    }
+    return true;
+}
+
+bool is_the_same(int fd, const directory_identity& expected) noexcept {
+    directory_identity found;
+    return identify(fd, found) && found == expected;
 }
 
 } // namespace
@@ -97,6 +96,10 @@ int directory_table::pin(directory_node& node, int child) {
 
 int directory_table::pin_if_open(directory_node& node) noexcept {
     const std::scoped_lock lock(mutex_);
+    return pin_locked(node);
+}
+
+int directory_table::pin_locked(directory_node& node) noexcept {
     if (node.fd_ >= 0 && node.pins_++ == 0 && node.parent_ != nullptr) {
         forget(node);
     }
@@ -164,7 +167,7 @@ bool directory_table::is_at_or_above(directory_node& node, ::dev_t device, ::ino
         if (!n->known_ && n->fd_ >= 0) {
             learn(*n, n->fd_);
         }
-        if (n->known_ && n->device_ == device && n->inode_ == inode) {
+        if (n->known_ && n->identity_.device == device && n->identity_.inode == inode) {
             return true;
         }
     }
@@ -225,10 +228,8 @@ int directory_table::reopen(directory_node& node, int child) {
 /// Opens the directory by ".." of a child, and verifies it: a child that was found through a link,
 /// or was moved, has another parent.
 int directory_table::climb(directory_node& node, int child) {
-    const int fd = open(child, "..", false);
-    struct ::stat status{};
-    if (fd >= 0 && sys::fstat(fd, &status) == 0 && status.st_dev == node.device_ &&
-        status.st_ino == node.inode_) {
+    const int fd = retried([child] { return sys::open_parent(child, O_RDONLY); });
+    if (fd >= 0 && is_the_same(fd, node.identity_)) {
         adopt(node, fd);
         return fd;
     }
@@ -258,38 +259,66 @@ directory_node* directory_table::pin_child_of(directory_node& node) noexcept {
     return nullptr;
 }
 
-/// Reopens the directories between the nearest open ancestor and `node`. They stay open as long as
-/// there is space, as neighbouring ones are often needed next.
+/// Reopens `node` from its nearest open ancestor, many levels with each call where possible.
 int directory_table::walk_down(directory_node& node) {
     std::vector<directory_node*> closed;
     directory_node* above = &node;
     int fd = -1;
-    while (above != nullptr && (fd = pin_if_open(*above)) < 0) {
-        closed.push_back(above);
-        above = above->parent_;
+    {
+        const std::scoped_lock lock(mutex_);
+        for (; above != nullptr && above->fd_ < 0; above = above->parent_) {
+            closed.push_back(above);
+        }
+        fd = above == nullptr ? -1 : pin_locked(*above);
     }
-    for (; !closed.empty(); closed.pop_back()) {
-        directory_node& next = *closed.back();
+    bool by_chunks = true;
+    while (!closed.empty()) {
         // Even the top may be closed: after close_all().
-        const int below =
-            above == nullptr ? open_top(next) : open(fd, next.name_.c_str(), next.follow_);
+        std::size_t levels = 1;
+        const std::string names = above == nullptr ? "" : first_levels(closed, levels, by_chunks);
+        const int below = above == nullptr
+                              ? open_top(*closed.back())
+                              : open(fd, names.c_str(), levels == 1 && closed.back()->follow_);
+        if (below == -ELOOP && levels > 1) { // without openat2(2), or one of them is a link
+            by_chunks = false;
+            continue;
+        }
         if (above != nullptr) {
             unpin(*above);
         }
         if (below < 0) {
             return below;
         }
-        struct ::stat status{};
-        if (sys::fstat(below, &status) != 0 || status.st_dev != next.device_ ||
-            status.st_ino != next.inode_) {
+        closed.resize(closed.size() - (levels - 1));
+        above = closed.back();
+        closed.pop_back();
+        // If the last one is the expected directory, it does not matter which ones led to it.
+        if (!is_the_same(below, above->identity_)) {
             sys::close(below);
             return -ENOENT;
         }
-        adopt(next, below);
-        above = &next;
+        adopt(*above, below);
         fd = below;
     }
     return fd;
+}
+
+/// The path of as many levels as one call can open, beginning at the end of `closed`; of one level
+/// if `by_chunks` is false. A link to be followed is opened separately.
+std::string directory_table::first_levels(const std::vector<directory_node*>& closed,
+                                          std::size_t& levels, bool by_chunks) {
+    std::string names = closed.back()->name_;
+    levels = 1;
+    while (by_chunks && levels < closed.size()) {
+        const directory_node& next = *closed[closed.size() - 1 - levels];
+        if (closed.back()->follow_ || next.follow_ ||
+            names.size() + 1 + next.name_.size() >= PATH_MAX) {
+            break;
+        }
+        (names += '/') += next.name_;
+        ++levels;
+    }
+    return names;
 }
 
 int directory_table::open(int at, const char* name, bool follow) {
@@ -297,9 +326,14 @@ int directory_table::open(int at, const char* name, bool follow) {
 }
 
 int directory_table::open_file(int at, const char* name, int flags, ::mode_t mode) {
+    return retried([=] { return sys::open_entry(at, name, flags, mode); });
+}
+
+template <class Open>
+int directory_table::retried(Open open) {
     constexpr int often = 100;
     for (int waited = 0;;) {
-        const int fd = sys::openat(at, name, flags | O_CLOEXEC, mode);
+        const int fd = open();
         if (fd >= 0) {
             return fd;
         }
@@ -310,7 +344,7 @@ int directory_table::open_file(int at, const char* name, int flags, ::mode_t mod
         if (error == EMFILE || error == ENFILE) {
             std::unique_lock lock(mutex_);
             if (close_oldest()) {
-                max_open_ = std::min(max_open_, std::max(open_, 1U));
+                max_open_ = std::min(max_open_.load(), std::max(open_, 1U));
                 continue;
             }
             // Other jobs use the directories that are open, and close them soon.
@@ -359,11 +393,7 @@ void directory_table::forget(directory_node& node) noexcept {
 }
 
 void directory_table::learn(directory_node& node, int fd) noexcept {
-    struct ::stat status{};
-    if (sys::fstat(fd, &status) == 0) {
-        node.device_ = status.st_dev;
-        node.inode_ = status.st_ino;
-    }
+    static_cast<void>(identify(fd, node.identity_));
     node.known_ = true; // after an error the directory cannot be reopened, and the work fails
 }
 

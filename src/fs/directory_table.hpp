@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -11,6 +12,18 @@
 #include <sys/types.h>
 
 namespace coil::fs::detail {
+
+/// Identifies a directory that was closed. The inode number alone does not: a file system may give
+/// that of a removed directory to a new one. The new one has another time of creation (where the
+/// file system records it, and is not an overlay).
+struct directory_identity {
+    ::dev_t device = 0;
+    ::ino_t inode = 0;
+    std::int64_t created_seconds = 0; // 0 where the file system does not record it
+    std::uint32_t created_nanoseconds = 0;
+
+    friend bool operator==(const directory_identity&, const directory_identity&) = default;
+};
 
 /// A directory of a tree being processed: its position in the tree, and its descriptor while it is
 /// open. Everything except the constants is managed by its directory_table.
@@ -28,6 +41,9 @@ public:
     [[nodiscard]] directory_node* parent() const noexcept { return parent_; }
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
     [[nodiscard]] int depth() const noexcept { return depth_; }
+    /// Whether a symbolic link below the top may have led here. Only such a directory can also be
+    /// one of its own ancestors.
+    [[nodiscard]] bool may_be_by_link() const noexcept { return may_be_by_link_; }
 
 private:
     friend class directory_table;
@@ -36,26 +52,26 @@ private:
     const std::string name_;
     const int depth_;
     const bool follow_; // if its name is a symbolic link
+    const bool may_be_by_link_;
 
     std::atomic<unsigned> references_{1};
 
     // Protected by the table's lock.
     int fd_ = -1;
     unsigned pins_ = 0;
-    bool known_ = false; // its identity (below) is known
-    ::dev_t device_ = 0;
-    ::ino_t inode_ = 0;
+    bool known_ = false; // its identity is known
+    directory_identity identity_;
     directory_node* older_ = nullptr; // list of open directories that are not pinned
     directory_node* newer_ = nullptr;
 };
 
 /// The open descriptors of the directories of trees; their number is bounded for any shape of tree.
 ///
-/// A directory is opened relative to its parent, by one component and without following a symbolic
-/// link (unless its node permits it), so that renaming directories or replacing them by links
-/// cannot redirect the work. If too many are open, the least recently used ones are closed. They
-/// are reopened by "..", or from the nearest open ancestor, and verified by device and inode. The
-/// top of a tree stays open.
+/// A directory is opened as an entry of its parent (opening.hpp), without following a symbolic link
+/// unless its node permits it, so that renaming directories or replacing them by links cannot
+/// redirect the work. If too many are open, the least recently used ones are closed. They are
+/// reopened by "..", or from the nearest open ancestor, and verified by their identity. The top of
+/// a tree stays open.
 ///
 /// All functions may be called from any thread.
 class directory_table {
@@ -66,9 +82,9 @@ public:
     directory_table(const directory_table&) = delete;
     directory_table& operator=(const directory_table&) = delete;
 
-    /// Returns a descriptor of the directory, which stays open until unpin(), or -errno: ENOENT
-    /// also if it was moved since it was last open. `child`: the descriptor of one of its
-    /// subdirectories, if available.
+    /// Returns a descriptor of the directory, which stays open until unpin(), or -errno. -ENOENT
+    /// may also mean that it was moved since it was last open. `child`: the descriptor of one of
+    /// its subdirectories, if available.
     [[nodiscard]] int pin(directory_node& node, int child = -1);
     void unpin(directory_node& node) noexcept;
     /// Opens the parent of `node` if it is closed and `node` is open. Call it before `node` is
@@ -88,9 +104,14 @@ public:
     /// closed when they are unpinned.
     void close_all(directory_node& top) noexcept;
 
-    /// Returns the result of openat(2) with O_CLOEXEC, or -errno; closes directories if descriptors
-    /// have run out.
+    /// Like sys::open_entry(); closes directories if descriptors have run out.
     [[nodiscard]] int open_file(int at, const char* name, int flags, ::mode_t mode);
+
+    /// Whether several jobs would constantly close each other's directories: one job needs four,
+    /// for the source and the target of a copy and their parents.
+    [[nodiscard]] bool is_small() const noexcept {
+        return max_open_.load(std::memory_order_relaxed) < 16;
+    }
 
     /// Adds a reference.
     static directory_node& share(directory_node& node) noexcept {
@@ -111,22 +132,27 @@ private:
         std::string leaf;
     };
 
+    int pin_locked(directory_node& node) noexcept;
     int open_top(directory_node& node);
     int open_below(int parent, directory_node& node, const char* name);
     int reopen(directory_node& node, int child);
     int climb(directory_node& node, int child);
     directory_node* pin_child_of(directory_node& node) noexcept;
     int walk_down(directory_node& node);
+    static std::string first_levels(const std::vector<directory_node*>& closed, std::size_t& levels,
+                                    bool by_chunks);
     int open(int at, const char* name, bool follow);
+    template <class Open>
+    int retried(Open open);
     bool close_oldest() noexcept;
     void close(directory_node& node) noexcept;
     void forget(directory_node& node) noexcept;
     void learn(directory_node& node, int fd) noexcept;
 
     std::mutex mutex_;
-    std::mutex reopening_;         // serializes reopening; acquired before mutex_
-    std::vector<placed_top> tops_; // at most two
-    unsigned max_open_;
+    std::mutex reopening_;           // serializes reopening; acquired before mutex_
+    std::vector<placed_top> tops_;   // at most two
+    std::atomic<unsigned> max_open_; // modified under the lock
     unsigned open_ = 0;
     directory_node* oldest_ = nullptr;
     directory_node* newest_ = nullptr;

@@ -144,6 +144,18 @@ task<std::uintmax_t> file::size() const {
     co_return bytes;
 }
 
+task<io_result> file::writev_some(std::span<const const_buffer> from) {
+    using element = coil::detail::file_vector_element;
+    // A short write through the ring does not advance the position. -1: there is no position.
+    const ::off_t begin = detail::sys::lseek(fd_, 0, SEEK_CUR);
+    const int n = co_await io_awaitable<element>(element(fd_, from));
+    if (n > 0 && begin >= 0 &&
+        static_cast<std::size_t>(n) < coil::detail::part_list(from).bytes()) {
+        detail::sys::lseek(fd_, begin + n, SEEK_SET);
+    }
+    co_return io_result(n);
+}
+
 task<io_result> file::shutdown_write() noexcept { co_return io_result(0); }
 
 } // namespace coil::fs

@@ -61,7 +61,7 @@ private:
     /// subdirectory.
     using owned = detail::owned_node<removal_node>;
 
-    static constexpr std::size_t buffer_size = 16384; // some hundred entries
+    static constexpr std::size_t buffer_size = 16384; // a few hundred entries
     /// A directory that is still not empty is read again: some file systems skip entries when
     /// others are removed, and other processes may add entries. The number of passes is limited.
     static constexpr unsigned max_passes = 32;
@@ -82,7 +82,9 @@ private:
         return false;
     }
 
-    [[nodiscard]] bool has_much() const noexcept override { return waiting_.size() > 1; }
+    [[nodiscard]] bool has_much() const noexcept override {
+        return waiting_.size() > 1 && !table_.is_small();
+    }
 
     void fail_at(int error, const removal_node& node, const char* entry = nullptr) {
         if (fail(error)) {
@@ -90,13 +92,15 @@ private:
         }
     }
 
-    /// A path ending in "." or ".." cannot be removed by name: its content is not removed either.
+    /// A path ending in "." or ".." cannot be removed by name, nor can "/": their content is not
+    /// removed either.
     void begin() {
         const int opened = top_.open(path_);
         if (opened == -ENOENT) {
             done_ = true;
-        } else if (opened < 0 || top_.is_dot_or_dot_dot()) {
-            fail(opened < 0 ? opened : -EINVAL);
+        } else if (opened < 0 || top_.is_dot()) {
+            const bool is_root = path_.find_first_not_of('/') == std::string::npos;
+            fail(opened < 0 ? opened : is_root ? -EBUSY : -EINVAL);
         } else {
             owned node = own(new removal_node(nullptr, path_));
             table_.place_top(*node, top_.at(), top_.leaf);
@@ -112,10 +116,13 @@ private:
         const int result = clear_open(*node, time, inside);
         if (result == go_on) {
             waiting_.put(std::move(node), std::move(inside));
-        } else if (result == 0 || result == -ENOENT) { // -ENOENT: another process has removed it
-            let_go(std::move(node), result == 0);
+            return;
+        }
+        waiting_.put(std::move(inside));
+        if (result == 0 || result == -ENOENT) { // -ENOENT: another process has removed it
+            let_go(std::move(node), result == 0, time);
         } else if (result == -ENOTDIR || result == -ELOOP) { // the name refers to another file now
-            replaced(std::move(node));
+            replaced(std::move(node), time);
         } else {
             fail_at(result, *node);
         }
@@ -133,13 +140,16 @@ private:
         }
         node.has_begun = true;
         for (;;) {
+            const bool is_late = time.is_over();
             alignas(8) std::array<std::byte, buffer_size> buffer;
             const int n = detail::read_entries(pinned.fd(), buffer.data(), buffer.size());
             if (n <= 0) {
                 return n;
             }
             raw_entries entries(buffer.data(), static_cast<std::size_t>(n));
-            if (!clear_some(node, pinned.fd(), entries, time, inside) || !inside.empty()) {
+            if (!clear_some(node, pinned.fd(), entries, time, inside) ||
+                inside.size() >= detail::enough_directories ||
+                detail::leaves_rest(n, buffer_size, is_late, time)) {
                 return go_on;
             }
         }
@@ -171,7 +181,7 @@ private:
     }
 
     /// Removes the file that has taken the name of a directory.
-    void replaced(owned node) {
+    void replaced(owned node, const detail::slice& time) {
         removal_node* const above = node->above();
         int result = 0;
         if (above == nullptr) {
@@ -190,16 +200,21 @@ private:
             fail_at(result, *node);
             return;
         }
-        let_go(std::move(node), false);
+        let_go(std::move(node), false, time);
     }
 
     /// If the directory exists (`is_there`), drops one of its references; the last one removes it.
     /// A directory that is gone then drops the reference that it held to its parent, and so on
-    /// upwards.
-    void let_go(owned node, bool is_there) {
-        for (;;) {
+    /// upwards, until the slice ends.
+    void let_go(owned node, bool is_there, const detail::slice& time) {
+        for (bool is_first = true;; is_first = false) {
             if (is_there) {
                 if (node->left.fetch_sub(1, std::memory_order_acq_rel) != 1) {
+                    return;
+                }
+                if (!is_first && time.is_over()) { // removed after its end was read again
+                    node->left = 1;
+                    waiting_.put(std::move(node));
                     return;
                 }
                 const int result = remove_empty(*node);
@@ -210,7 +225,7 @@ private:
                     if (is_full) {
                         waiting_.put(std::move(node));
                     } else { // another file has taken its name
-                        replaced(std::move(node));
+                        replaced(std::move(node), time);
                     }
                     return;
                 }

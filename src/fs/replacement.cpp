@@ -1,5 +1,6 @@
 #include "replacement.hpp"
 
+#include "opening.hpp"
 #include "owned_descriptor.hpp"
 #include "ring_or_pool.hpp"
 #include "stat.hpp"
@@ -24,9 +25,8 @@ namespace coil::fs::detail {
 
 namespace {
 
-constexpr int max_links = 40; // the limit of the kernel
-constexpr int max_names = 100;
-constexpr int max_checks = 100; // checks of a name that others keep replacing
+constexpr int max_links = 40;   // the limit of the kernel
+constexpr int max_checks = 100; // for a name that other processes keep replacing
 
 /// The content of a symbolic link; -errno in `error`. With an empty name, `at` is the link.
 std::string link_target(int at, const char* name, int& error) {
@@ -36,20 +36,18 @@ std::string link_target(int at, const char* name, int& error) {
     return n < 0 ? std::string() : std::string(target.data(), static_cast<std::size_t>(n));
 }
 
-std::string proc_name(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
-
 /// The directory of a name, with the trailing slash; empty if the name has none.
 std::string directory_part(const std::string& name) {
     const std::size_t slash = name.rfind('/');
     return slash == std::string::npos ? std::string() : name.substr(0, slash + 1);
 }
 
-/// Opens a directory, for synchronization if it is readable.
+/// Opens a directory. If it is not readable, the descriptor cannot be used for fsync(2).
 file open_directory(const std::string& name, int& error) {
     const char* const called = name.empty() ? "." : name.c_str();
-    int fd = sys::openat(AT_FDCWD, called, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = sys::open_path(called, O_RDONLY | O_DIRECTORY);
     if (fd == -EACCES) {
-        fd = sys::openat(AT_FDCWD, called, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        fd = sys::open_path(called, O_PATH | O_DIRECTORY);
     }
     error = fd < 0 ? fd : 0;
     return file(fd);
@@ -61,41 +59,33 @@ int sync_directory(int fd) noexcept {
     return r == -EBADF || r == -EINVAL || r == -EOPNOTSUPP ? 0 : r;
 }
 
-/// Deterministic in a simulated world, for replay.
-std::string temporary_name(int tries) {
-    std::uint64_t number = 0;
-    if (uring::backend* const world = coil::detail::current_world()) {
-        number = static_cast<std::uint64_t>(world->now().time_since_epoch().count() + tries);
-    } else if (::getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number) {
-        ::timespec now{};
-        ::clock_gettime(CLOCK_REALTIME, &now);
-        number = static_cast<std::uint64_t>(now.tv_nsec) << 32U ^
-                 static_cast<std::uint64_t>(now.tv_sec) ^ static_cast<std::uint64_t>(::gettid());
-    }
-    char digits[17];
-    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(number));
-    return std::string(".coil-") + digits + ".tmp";
-}
-
-/// The value of fs.protected_symlinks or fs.protected_regular; 0 if it cannot be read.
-int protection(const char* name) noexcept {
+/// The value of fs.protected_symlinks or fs.protected_regular. If it cannot be read, the strictest
+/// value, because the kernel may enforce it nevertheless.
+int protection(const char* name) {
     const std::string called = std::string("/proc/sys/fs/") + name;
-    const owned_descriptor setting(sys::openat(AT_FDCWD, called.c_str(), O_RDONLY | O_CLOEXEC));
-    char digit = '0';
-    return setting >= 0 && sys::pread(setting, &digit, 1, 0) == 1 ? digit - '0' : 0;
+    const owned_descriptor setting(sys::open_path(called.c_str(), O_RDONLY));
+    char digit = '2';
+    return setting >= 0 && sys::pread(setting, &digit, 1, 0) == 1 ? digit - '0' : 2;
 }
 
 /// Whether the kernel's protection (proc_sys_fs(5)), if it is on, applies to the file: it is in a
 /// sticky directory and belongs neither to this user nor to the directory's owner.
 bool is_mistrusted(const struct ::stat& found, const struct ::stat& directory) noexcept {
     return (directory.st_mode & S_ISVTX) != 0 && found.st_uid != directory.st_uid &&
-           found.st_uid != ::geteuid();
+           found.st_uid != sys::effective_user();
+}
+
+/// Whether names in the directory can only be added (chattr(1)): none can be renamed or removed.
+bool is_append_only(int directory) noexcept {
+    struct ::statx found{};
+    return sys::statx(directory, "", AT_EMPTY_PATH, STATX_TYPE, &found) == 0 &&
+           (found.stx_attributes & STATX_ATTR_APPEND) != 0;
 }
 
 /// The content of a dangling link, which the kernel cannot open. Errors: EACCES if the kernel's
 /// protection, which is checked here, refuses the link; ENOENT if it no longer exists.
 std::string follow_dangling(int directory, const char* leaf, int& error) {
-    const owned_descriptor link(sys::openat(directory, leaf, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    const owned_descriptor link(sys::open_entry(directory, leaf, O_PATH | O_NOFOLLOW));
     struct ::stat found{};
     struct ::stat above{};
     error = link < 0 ? int(link) : sys::fstat(link, &found);
@@ -115,28 +105,22 @@ std::string follow_dangling(int directory, const char* leaf, int& error) {
     return link_target(link, "", error);
 }
 
-/// Applies the attributes of the old file; bits that depend on its owner are dropped for another
-/// owner.
-int copy_attributes(int fd, const struct ::stat& old) noexcept {
-    struct ::stat made{};
-    if (const int r = sys::fstat(fd, &made); r < 0) {
-        return r;
-    }
-    ::mode_t mode = old.st_mode & 07777U;
-    if (made.st_uid != old.st_uid || made.st_gid != old.st_gid) {
-        if (sys::fchown(fd, old.st_uid, old.st_gid) != 0) {
-            mode &= ~static_cast<::mode_t>(S_ISUID | S_ISGID);
-            // Changing only the group may be permitted.
-            if (sys::fchown(fd, static_cast<::uid_t>(-1), old.st_gid) != 0) {
-                mode &= 0707U |
-                        ((mode & 0007U) << 3U); // a different group gets no more rights than others
-            }
-        }
-    }
-    return sys::fchmod(fd, mode);
-}
-
 } // namespace
+
+std::string temporary_name(int tries) {
+    std::uint64_t number = 0;
+    if (uring::backend* const world = coil::detail::current_world()) {
+        number = static_cast<std::uint64_t>(world->now().time_since_epoch().count() + tries);
+    } else if (::getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number) {
+        ::timespec now{};
+        ::clock_gettime(CLOCK_REALTIME, &now);
+        number = static_cast<std::uint64_t>(now.tv_nsec) << 32U ^
+                 static_cast<std::uint64_t>(now.tv_sec) ^ static_cast<std::uint64_t>(::gettid());
+    }
+    char digits[17];
+    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(number));
+    return std::string(".coil-") + digits + ".tmp";
+}
 
 replacement::~replacement() { discard(); }
 
@@ -159,7 +143,28 @@ int replacement::begin(const std::string& target, ::mode_t mode) {
     if (r == 0) {
         r = make(0600);
     }
-    return r < 0 ? r : copy_attributes(content_.native_handle(), old_);
+    if (r == 0) {
+        read_attributes();
+        r = attributes_.give_all(content_.native_handle());
+    }
+    old_file_ = owned_descriptor();
+    return r;
+}
+
+/// The access control list of a file that is open with O_PATH can only be read through /proc. If
+/// that fails, the file is opened for reading.
+void replacement::read_attributes() {
+    attributes_ = attributes(old_file_, old_);
+    if (attributes_.is_list_known()) {
+        return;
+    }
+    constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+    const owned_descriptor readable(
+        sys::open_entry(directory_.native_handle(), leaf_.c_str(), flags));
+    struct ::stat found{};
+    if (readable >= 0 && sys::fstat(readable, &found) == 0 && is_same(found, old_)) {
+        attributes_ = attributes(readable, old_);
+    }
 }
 
 int replacement::find(const std::string& target) {
@@ -175,14 +180,14 @@ int replacement::find(const std::string& target) {
 /// The kernel resolves the name, so that its refusals apply (fs.protected_symlinks); the location
 /// of the opened file is determined afterwards. EAGAIN: the file was replaced meanwhile.
 int replacement::check(const std::string& target) {
-    const owned_descriptor opened(sys::openat(AT_FDCWD, target.c_str(), O_PATH | O_CLOEXEC));
-    if (opened == -ENOENT) {
+    old_file_ = owned_descriptor(sys::open_path(target.c_str(), O_PATH));
+    if (old_file_ == -ENOENT) {
         return find_missing(target);
     }
-    if (opened < 0) {
-        return opened;
+    if (old_file_ < 0) {
+        return old_file_;
     }
-    if (const int r = sys::fstat(opened, &old_); r < 0) {
+    if (const int r = sys::fstat(old_file_, &old_); r < 0) {
         return r;
     }
     if (!S_ISREG(old_.st_mode)) {
@@ -193,7 +198,7 @@ int replacement::check(const std::string& target) {
         return r;
     }
     int error = 0;
-    const std::string real = link_target(AT_FDCWD, proc_name(opened).c_str(), error);
+    const std::string real = link_target(AT_FDCWD, sys::proc_name(old_file_).c_str(), error);
     if (error == 0) {
         return place(real) == 0 && is_at_its_place() ? 0 : -EAGAIN;
     }
@@ -265,22 +270,26 @@ int replacement::may_be_replaced() const noexcept {
             return -EACCES;
         }
     }
-    return sys::faccessat(directory, leaf_.c_str(), W_OK, AT_EACCESS);
+    const int r = sys::faccessat(directory, leaf_.c_str(), W_OK, AT_EACCESS);
+    return r == 0 && is_append_only(directory) ? -EPERM : r;
 }
 
 /// Creates the new file, preferably without a name.
 int replacement::make(::mode_t mode) {
     const int directory = directory_.native_handle();
     if (sys::faccessat(AT_FDCWD, "/proc/self/fd", X_OK, 0) == 0) {
-        content_ = file(sys::openat(directory, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, mode));
+        content_ = file(sys::open_entry(directory, ".", O_TMPFILE | O_WRONLY, mode));
         if (content_) {
             return 0;
         }
     }
-    for (int tries = 0; tries < max_names; ++tries) {
+    if (is_append_only(directory)) { // a temporary name could not be removed
+        return -EPERM;
+    }
+    for (int tries = 0; tries < max_temporary_names; ++tries) {
         std::string called = temporary_name(tries);
-        const int fd = sys::openat(directory, called.c_str(),
-                                   O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        const int fd =
+            sys::open_entry(directory, called.c_str(), O_WRONLY | O_CREAT | O_EXCL, mode);
         if (fd >= 0) {
             content_ = file(fd);
             temporary_ = std::move(called);
@@ -293,14 +302,22 @@ int replacement::make(::mode_t mode) {
     return -EEXIST;
 }
 
-/// Gives the new file a temporary name: linkat(2) cannot replace an existing name, only rename(2)
-/// can.
+/// Gives the new file its name or, as linkat(2) cannot replace an existing name, a temporary one
+/// for rename(2).
 int replacement::name() {
-    const std::string opened = proc_name(content_.native_handle());
-    for (int tries = 0; tries < max_names; ++tries) {
+    const sys::proc_name opened(content_.native_handle());
+    const int directory = directory_.native_handle();
+    if (!is_there_) {
+        const int r =
+            sys::linkat(AT_FDCWD, opened.c_str(), directory, leaf_.c_str(), AT_SYMLINK_FOLLOW);
+        if (r != -EEXIST || is_append_only(directory)) {
+            return r;
+        }
+    }
+    for (int tries = 0; tries < max_temporary_names; ++tries) {
         std::string called = temporary_name(tries);
-        const int r = sys::linkat(AT_FDCWD, opened.c_str(), directory_.native_handle(),
-                                  called.c_str(), AT_SYMLINK_FOLLOW);
+        const int r =
+            sys::linkat(AT_FDCWD, opened.c_str(), directory, called.c_str(), AT_SYMLINK_FOLLOW);
         if (r == 0) {
             temporary_ = std::move(called);
         }
@@ -312,23 +329,32 @@ int replacement::name() {
 }
 
 int replacement::commit() {
+    if (is_there_ && (old_.st_mode & set_id_bits) != 0) {
+        int r = attributes_.give_id_bits(content_.native_handle());
+        r = r < 0 ? r : sys::fsync(content_.native_handle());
+        if (r < 0) {
+            return r;
+        }
+    }
     if (temporary_.empty()) {
         if (const int r = name(); r < 0) {
             return r;
         }
     }
     const int directory = directory_.native_handle();
-    if (const int r = sys::renameat(directory, temporary_.c_str(), directory, leaf_.c_str());
-        r < 0) {
-        return r;
+    if (!temporary_.empty()) {
+        if (const int r = sys::renameat(directory, temporary_.c_str(), directory, leaf_.c_str());
+            r < 0) {
+            return r;
+        }
+        temporary_.clear();
     }
-    temporary_.clear();
     return sync_directory(directory);
 }
 
 int sync_directory_of(int fd, const path& opened_as) {
     int error = 0;
-    std::string name = link_target(AT_FDCWD, proc_name(fd).c_str(), error);
+    std::string name = link_target(AT_FDCWD, sys::proc_name(fd).c_str(), error);
     if (error < 0) {
         name = opened_as.native();
     }

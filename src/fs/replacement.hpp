@@ -1,5 +1,8 @@
 #pragma once
 
+#include "attributes.hpp"
+#include "owned_descriptor.hpp"
+
 #include <coil/fs/file.hpp>
 
 #include <string>
@@ -36,16 +39,25 @@ private:
     [[nodiscard]] bool is_at_its_place() const noexcept;
     [[nodiscard]] int find_missing(std::string target);
     [[nodiscard]] int may_be_replaced() const noexcept;
+    void read_attributes();
     [[nodiscard]] int make(::mode_t mode);
     [[nodiscard]] int name();
 
     file directory_;
     std::string leaf_;
-    struct ::stat old_{}; // the file to replace, if it exists
+    owned_descriptor old_file_; // the file to replace, if it exists: open (O_PATH) in begin()
+    struct ::stat old_{};
+    attributes attributes_; // of the old file
     bool is_there_ = false;
     file content_;
     std::string temporary_; // its temporary name, while it has one
 };
+
+inline constexpr int max_temporary_names = 100;
+
+/// `.coil-<16 hexadecimal digits>.tmp`, different for each call. Deterministic in a simulated
+/// world, for replay.
+[[nodiscard]] std::string temporary_name(int tries);
 
 /// Synchronizes the directory that contains an open file, or the one through which it was opened.
 [[nodiscard]] int sync_directory_of(int fd, const path& opened_as);

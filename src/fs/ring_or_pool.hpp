@@ -17,7 +17,7 @@
 
 namespace coil::fs::detail {
 
-/// The error of a call with `result`: none, or -result in std::generic_category(), as in
+/// The error code for `result` of a call: none, or -result in std::generic_category(), as in
 /// <filesystem>.
 inline std::error_code error_of(int result) noexcept {
     return result < 0 ? std::error_code(-result, std::generic_category()) : std::error_code();

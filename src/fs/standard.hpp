@@ -34,7 +34,7 @@ task<std::invoke_result_t<F&>> standard(F f, const char* what, const Paths&... p
     }
 }
 
-/// The form with an error_code, which `f` sets; gives `failed` if `f` was not called.
+/// The form with an error_code, which `f` sets; returns `failed` if `f` was not called.
 template <class F>
 task<std::invoke_result_t<F&>> standard(F f, std::error_code& ec, std::invoke_result_t<F&> failed) {
     try {

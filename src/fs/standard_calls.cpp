@@ -1,5 +1,6 @@
 #include "standard_calls.hpp"
 
+#include "opening.hpp"
 #include "owned_descriptor.hpp"
 #include "stat.hpp"
 
@@ -21,6 +22,14 @@ namespace {
 
 constexpr auto unknown = static_cast<std::uintmax_t>(-1);
 
+/// Whether equivalent() fails if one of the files does not exist (LWG 2937, in libstdc++ since GCC
+/// 14).
+#if defined(_GLIBCXX_RELEASE) && _GLIBCXX_RELEASE < 14
+constexpr bool one_missing_is_an_error = false;
+#else
+constexpr bool one_missing_is_an_error = true;
+#endif
+
 file_status status_of(const path& p, struct ::stat& st, std::error_code& ec, int flags = 0) {
     const int result = sys::fstatat(AT_FDCWD, p.c_str(), &st, flags);
     ec = error_of(result);
@@ -41,7 +50,7 @@ bool is_there(const path& p, std::error_code& ec) {
 /// Whether a directory has no entries except "." and "..".
 bool is_empty_directory(const path& p, std::error_code& ec) {
     constexpr std::size_t length_at = 16;
-    const owned_descriptor fd(sys::openat(AT_FDCWD, p.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const owned_descriptor fd(sys::open_path(p.c_str(), O_RDONLY | O_DIRECTORY));
     std::array<std::byte, 4096> records{};
     const int size = fd < 0 ? static_cast<int>(fd) : sys::getdents64(fd, records.data(), 4096);
     ec = error_of(size);
@@ -112,7 +121,7 @@ void permissions(const path& p, perms to, perm_options how, std::error_code& ec)
             return;
         }
         to = adds ? to | s.permissions() : removes ? s.permissions() & ~to : to;
-        flags = keeps_link && std::filesystem::is_symlink(s) ? AT_SYMLINK_NOFOLLOW : 0;
+        flags = keeps_link ? AT_SYMLINK_NOFOLLOW : 0; // even if it becomes a link meanwhile
     }
     ec = error_of(sys::fchmodat(AT_FDCWD, p.c_str(), static_cast<::mode_t>(to), flags));
 }
@@ -122,7 +131,7 @@ void resize_file(const path& p, std::uintmax_t size, std::error_code& ec) {
         ec = std::make_error_code(std::errc::invalid_argument);
         return;
     }
-    const owned_descriptor fd(sys::openat(AT_FDCWD, p.c_str(), O_WRONLY | O_CLOEXEC));
+    const owned_descriptor fd(sys::open_path(p.c_str(), O_WRONLY));
     ec = error_of(fd < 0 ? static_cast<int>(fd) : sys::ftruncate(fd, static_cast<::off_t>(size)));
 }
 
@@ -152,7 +161,9 @@ bool equivalent(const path& a, const path& b, std::error_code& ec) {
     }
     if (!has_a || !has_b) {
         const std::error_code error = has_a ? error_b : error_a;
-        ec = is_not_found(-error.value()) ? std::error_code() : error;
+        ec = one_missing_is_an_error ? std::make_error_code(std::errc::no_such_file_or_directory)
+             : is_not_found(-error.value()) ? std::error_code()
+                                            : error;
         return false;
     }
     const bool other_a = std::filesystem::is_other(of_a);
@@ -166,6 +177,10 @@ bool equivalent(const path& a, const path& b, std::error_code& ec) {
 /// The path has been resolved once by the kernel, so it is valid: what remains is to resolve the
 /// links.
 path canonical(const path& p, std::error_code& ec) {
+    if (p.empty()) { // like libstdc++
+        ec = std::make_error_code(std::errc::invalid_argument);
+        return {};
+    }
     struct ::stat st{};
     status_of(p, st, ec);
     if (ec) {

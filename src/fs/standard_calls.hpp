@@ -89,12 +89,16 @@ inline void last_write_time(const path& p, file_time_type to) {
     throw_if(ec, "coil::fs::last_write_time", p);
 }
 
+/// libstdc++ follows a link that takes the place of the file during the call, even with nofollow.
+inline bool has_own_permissions(perm_options how) noexcept {
+    return sys::is_in_world() || (how & perm_options::nofollow) == perm_options::nofollow;
+}
 inline void permissions(const path& p, perms to, perm_options how, std::error_code& ec) {
-    return sys::is_in_world() ? in_world::permissions(p, to, how, ec)
-                              : std::filesystem::permissions(p, to, how, ec);
+    return has_own_permissions(how) ? in_world::permissions(p, to, how, ec)
+                                    : std::filesystem::permissions(p, to, how, ec);
 }
 inline void permissions(const path& p, perms to, perm_options how) {
-    if (!sys::is_in_world()) {
+    if (!has_own_permissions(how)) {
         return std::filesystem::permissions(p, to, how);
     }
     std::error_code ec;

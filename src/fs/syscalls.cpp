@@ -1,6 +1,8 @@
 #include "syscalls.hpp"
 
+#include <linux/xattr.h>
 #include <sys/sysmacros.h>
+#include <sys/xattr.h>
 
 namespace coil::fs::detail::sys {
 
@@ -35,6 +37,27 @@ int stat_in(uring::backend& world, int dirfd, const char* path, int flags,
     into->st_mtim = time_of(found.stx_mtime);
     into->st_ctim = time_of(found.stx_ctime);
     return 0;
+}
+
+int get_access_list(int fd, char* into, std::size_t size) noexcept {
+    constexpr const char* name = XATTR_NAME_POSIX_ACL_ACCESS;
+    if (is_in_world()) {
+        return -EOPNOTSUPP;
+    }
+    const int n = checked(::fgetxattr(fd, name, into, size));
+    if (n != -EBADF) {
+        return n;
+    }
+    return checked(::getxattr(proc_name(fd).c_str(), name, into, size));
+}
+
+int set_access_list(int fd, const char* list, std::size_t size) noexcept {
+    return is_in_world() ? -EOPNOTSUPP
+                         : checked(::fsetxattr(fd, XATTR_NAME_POSIX_ACL_ACCESS, list, size, 0));
+}
+
+int remove_access_list(int fd) noexcept {
+    return is_in_world() ? -EOPNOTSUPP : checked(::fremovexattr(fd, XATTR_NAME_POSIX_ACL_ACCESS));
 }
 
 } // namespace coil::fs::detail::sys

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdio>
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 // The synchronous system calls of coil::fs: executed by Linux or, on a context whose backend has
 // files of its own (uring::backend::has_own_world), by that backend. Arguments as in the man pages;
 // all return a value ≥ 0 or -errno. Calls that the backend does not support return -EOPNOTSUPP.
+// Files are opened by opening.hpp.
 
 namespace coil::fs::detail::sys {
 
@@ -26,6 +28,18 @@ template <class T>
     return result < 0 ? -errno : static_cast<int>(result);
 }
 
+/// The name of an open file below /proc; exists only if /proc is mounted.
+class proc_name {
+public:
+    explicit proc_name(int fd) noexcept {
+        std::snprintf(text_, sizeof text_, "/proc/self/fd/%d", fd);
+    }
+    [[nodiscard]] const char* c_str() const noexcept { return text_; }
+
+private:
+    char text_[32];
+};
+
 /// For calls that a simulated world does not support.
 [[nodiscard]] inline bool is_in_world() noexcept { return current_world() != nullptr; }
 
@@ -34,13 +48,6 @@ int stat_in(uring::backend& world, int dirfd, const char* path, int flags,
             struct ::stat* into) noexcept;
 
 inline int close(int fd) noexcept { return coil::detail::close_descriptor(fd); }
-
-inline int openat(int dirfd, const char* path, int flags, ::mode_t mode = 0) noexcept {
-    if (auto* const world = current_world()) [[unlikely]] {
-        return world->perform(uring::prep::openat(dirfd, path, flags, mode));
-    }
-    return checked(::openat(dirfd, path, flags, mode));
-}
 
 inline int fstatat(int dirfd, const char* path, struct ::stat* into, int flags) noexcept {
     if (auto* const world = current_world()) [[unlikely]] {
@@ -162,6 +169,24 @@ inline int statvfs(const char* path, struct ::statvfs* into) noexcept {
     }
     return checked(::statvfs(path, into));
 }
+
+inline int fstatvfs(int fd, struct ::statvfs* into) noexcept {
+    if (auto* const world = current_world()) [[unlikely]] {
+        return world->perform(uring::prep::statvfs(fd, nullptr, into));
+    }
+    return checked(::fstatvfs(fd, into));
+}
+
+// The access control list of a file (acl(5)), as in its extended attribute. A simulated world has
+// none.
+
+/// Returns its size; with `size` 0, copies nothing. `fd` may have been opened with O_PATH.
+int get_access_list(int fd, char* into, std::size_t size) noexcept;
+int set_access_list(int fd, const char* list, std::size_t size) noexcept;
+int remove_access_list(int fd) noexcept;
+
+/// geteuid(2); in a simulated world all processes belong to root.
+inline ::uid_t effective_user() noexcept { return is_in_world() ? 0 : ::geteuid(); }
 
 inline int fsync(int fd) noexcept {
     if (auto* const world = current_world()) [[unlikely]] {

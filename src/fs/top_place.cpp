@@ -1,27 +1,33 @@
 #include "top_place.hpp"
 
+#include "opening.hpp"
+
 #include <algorithm>
 
 namespace coil::fs::detail {
 
 int top_place::open(const std::string& path) {
-    const std::size_t last = path.find_last_not_of('/');
-    if (last == std::string::npos) {
-        leaf = path;
-        return 0;
+    const std::size_t end = path.find_last_not_of('/') + 1;
+    const std::size_t begin = end == 0 ? 0 : path.rfind('/', end - 1) + 1;
+    std::string above = path.substr(0, begin);
+    leaf = path.substr(begin, end - begin);
+    had_slash = end != path.size();
+    if (path.starts_with('/') && end == 0) {
+        above = "/";
+        leaf = ".";
+    } else if (leaf == "." || leaf == "..") {
+        above = path;
+        leaf = ".";
+    } else if (above.empty()) {
+        above = ".";
     }
-    had_slash = last + 1 != path.size();
-    const std::size_t slash = path.rfind('/', last);
-    const std::size_t begin = slash == std::string::npos ? 0 : slash + 1;
-    const std::string above = begin == 0 ? "." : path.substr(0, begin);
-    leaf = path.substr(begin, last + 1 - begin);
-    directory =
-        owned_descriptor(sys::openat(AT_FDCWD, above.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (directory < 0) {
-        leaf = path;
+    directory = owned_descriptor(sys::open_path(above.c_str(), O_PATH | O_DIRECTORY));
+    error = std::min(int(directory), 0);
+    if (error < 0) {
+        leaf.clear();
         had_slash = false;
     }
-    return std::min(int(directory), 0);
+    return error;
 }
 
 } // namespace coil::fs::detail

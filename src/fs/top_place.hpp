@@ -2,25 +2,37 @@
 
 #include "owned_descriptor.hpp"
 
+#include <cerrno>
 #include <string>
 
 #include <fcntl.h>
 
 namespace coil::fs::detail {
 
-/// The location of a tree's top: its parent directory, opened once, and one component in it. All
-/// operations on the top by name use these, so that renaming or replacing its ancestors cannot
+/// The location of a path given by the caller: its parent directory, opened once, and one entry of
+/// it. All operations on the path use these, so that renaming or replacing its ancestors cannot
 /// redirect the work.
 struct top_place {
     owned_descriptor directory;
-    std::string leaf;       ///< without trailing slashes; the whole path for "/" and ""
-    bool had_slash = false; ///< it must be a directory
+    /// The last component without trailing slashes. "." in `directory` itself for "/" and for a
+    /// path that ends in "." or "..", which name no entry of their parent directory.
+    std::string leaf;
+    bool had_slash = false; ///< it must be a directory, or a link to one, which is followed
+    int error = 0;          ///< the result of open()
 
     [[nodiscard]] int at() const noexcept { return directory < 0 ? AT_FDCWD : int(directory); }
-    [[nodiscard]] bool is_dot_or_dot_dot() const noexcept { return leaf == "." || leaf == ".."; }
+    [[nodiscard]] bool is_dot() const noexcept { return leaf == "."; }
+    /// For calls that take a slash at the end into account.
+    [[nodiscard]] std::string name() const { return had_slash ? leaf + '/' : leaf; }
 
-    /// 0, or -errno: the parent of `path` cannot be opened, and `leaf` is the whole path.
+    /// Returns 0, or -errno if the parent of `path` cannot be opened. Then `leaf` is empty, which
+    /// causes ENOENT in all calls; error_of() returns the real error.
     [[nodiscard]] int open(const std::string& path);
+
+    /// The error for `result` of a call with `leaf`.
+    [[nodiscard]] int error_of(int result) const noexcept {
+        return result == -ENOENT && error < 0 ? error : result;
+    }
 };
 
 } // namespace coil::fs::detail

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "attributes.hpp"
 #include "copy_data.hpp"
 #include "directory_stream.hpp"
 #include "directory_table.hpp"
@@ -24,6 +25,12 @@
 #include <sys/stat.h>
 
 namespace coil::fs::detail {
+
+/// A result besides 0 (complete) and -errno (failed): the time slice is over before the work is
+/// complete.
+inline constexpr int more_to_come = 1;
+/// The work is not complete, and this job ends to release its descriptors.
+inline constexpr int has_given_way = 2;
 
 /// The implementation of copy().
 class tree_copy final : public tree_work {
@@ -57,12 +64,14 @@ private:
 
         [[nodiscard]] copied* above() const noexcept { return static_cast<copied*>(parent()); }
 
-        struct ::stat status{}; // of the opened directory, once it has begun
+        attributes original; // those of the opened directory, once it has begun
         owned<directory_node> target{nullptr, {nullptr}};
         bool has_begun = false;
         bool has_target = false;                  // the target existed before
         bool is_new = false;                      // the target was created, and is empty
         bool has_read = false;                    // some entries have been read
+        bool is_read = false;                     // all entries have been read
+        bool target_is_private = false;           // see is_private()
         std::int64_t position = 0;                // the position at which reading continues
         std::set<std::string, std::less<>> links; // links created in `target`
         std::atomic<unsigned> left{1};            // entries in progress, plus 1 while it is read
@@ -72,7 +81,7 @@ private:
     struct open_file {
         owned_descriptor in;
         owned_descriptor out;
-        struct ::stat status;
+        attributes original;
         data_copy data;
         owned<copied> directory; // its directory, if any
         std::string name;
@@ -87,12 +96,15 @@ private:
         int to_at;
         const char* to;
         copied* in;
+        bool from_is_private = false; // see is_private()
+        bool to_is_private = false;
     };
-    /// An existing file with the name of a copy. For a link: its target, not the link itself.
+    /// An existing file with the name of a copy. For a link that is followed: its target.
     struct found_target {
         struct ::stat status{};
         bool is_there = false;
         bool by_link = false;
+        bool is_kept = false; // it is written to, not replaced, if it has other names
     };
 
     using directories = std::vector<owned<copied>>;
@@ -103,7 +115,7 @@ private:
 
     bool work(const slice& time) override;
     [[nodiscard]] bool has_much() const noexcept override {
-        return waiting_.size() + files_.size() > 1;
+        return waiting_.size() + files_.size() > 1 && !table_.is_small();
     }
     void after_slice() override;
 
@@ -113,41 +125,47 @@ private:
     }
     void fail_at(int error, const copied* in, const char* entry = nullptr);
 
-    void begin();
+    bool begin(const slice& time);
+    int open_places();
+    int give_way(int result, const slice& time) noexcept;
     [[nodiscard]] bool go_on_with(open_file_ptr file, const slice& time);
     [[nodiscard]] bool copy_some(owned<copied> directory, const slice& time);
     int copy_entries(copied& directory, const slice& time, directories& more);
     int read_on(copied& directory, int from, int to, const slice& time, directories& more);
     int begin_directory(copied& directory, int from);
-    [[nodiscard]] bool let_go(owned<copied> directory);
+    [[nodiscard]] bool let_go(owned<copied> directory, const slice& time);
     int finish_directory(copied& directory);
 
     // Single entries: tree_copy_entry.cpp.
-    int copy_one(const place& p, const slice* time, directories& more);
-    int find_target(const place& p, found_target& to) const;
-    int copy_known(const place& p, const struct ::stat& from, const slice* time, directories& more);
+    int copy_one(const place& p, const slice& time, directories& more);
+    [[nodiscard]] bool follows_in_target(const place& p) const;
+    int find_target(const place& p, bool follows, found_target& to) const;
+    int copy_known(const place& p, const struct ::stat& from, const slice& time, directories& more);
     int copy_link(const place& p, const struct ::stat& from);
-    int keep_of_link(const place& p, const struct ::stat& from);
+    int keep_of_link(const place& p, const struct ::stat& from, const std::string& text);
     int copy_directory(const place& p, const found_target& to, directories& more);
+    bool is_into_itself(copied& top, bool to_is_there, const struct ::stat& status);
     int begin_top(copied& top, bool to_is_there);
     int copy_file(const place& p, const struct ::stat& from, const found_target& to,
-                  const slice* time);
+                  const slice& time);
     int copy_into(const place& p, const struct ::stat& from, const found_target& to,
-                  const slice* time);
+                  const slice& time);
     int copy_regular(const place& p, const struct ::stat& from, const found_target& to,
-                     const slice* time);
+                     const slice& time);
     [[nodiscard]] int meets(const struct ::stat& from, const struct ::stat& to) const noexcept;
     owned_descriptor open_target(const place& p, const struct ::stat& from, const found_target& to,
                                  int& result);
-    int copy_new(const place& p, const slice* time);
+    owned_descriptor create(const place& p);
+    owned_descriptor replace(const place& p);
+    int copy_new(const place& p, const slice& time);
     int begin_file(const place& p, owned_descriptor in, owned_descriptor out,
-                   const struct ::stat& from, const slice* time);
-    int go_on(open_file& file, const slice* time);
-    int set_owner_and_mode(int fd, const struct ::stat& from) const noexcept;
+                   const struct ::stat& from, const slice& time);
+    int go_on(open_file& file, const slice& time);
 
-    [[nodiscard]] owned_descriptor open(int at, const char* name, int flags, struct ::stat& status);
-    /// Whether links are copied rather than followed: then a file that is later replaced by a link
-    /// is not followed either.
+    [[nodiscard]] owned_descriptor open(int at, const char* name, int flags, bool is_own,
+                                        struct ::stat& status);
+    /// Whether links are copied rather than followed. If so, a file that is replaced by a link
+    /// during the copy is not followed either.
     [[nodiscard]] bool takes_links_as_such() const noexcept {
         return looks_at_links() || has(copy_options::copy_symlinks);
     }

@@ -1,8 +1,11 @@
-#include "open_regular.hpp"
+#include "opening.hpp"
 #include "stat.hpp"
 #include "tree_copy.hpp"
 
 #include <cerrno>
+#include <cstddef>
+#include <string>
+#include <string_view>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -31,7 +34,7 @@ bool is_at_or_below(owned_descriptor at, const struct ::stat& top) {
         if (is_same(status, top)) {
             return true;
         }
-        owned_descriptor above(sys::openat(at, "..", O_PATH | O_DIRECTORY | O_CLOEXEC));
+        owned_descriptor above(sys::open_parent(at, O_PATH));
         const struct ::stat before = status;
         moved = above >= 0 && sys::fstat(above, &status) == 0 && !is_same(status, before);
         at = std::move(above);
@@ -39,10 +42,17 @@ bool is_at_or_below(owned_descriptor at, const struct ::stat& top) {
     return false;
 }
 
+/// Whether the link, open with O_PATH, has this content.
+bool has_text(int link, const std::string& text) {
+    std::string found(text.size() + 1, '\0');
+    const int n = sys::readlinkat(link, "", found.data(), found.size());
+    return n >= 0 && std::string_view(found).substr(0, static_cast<std::size_t>(n)) == text;
+}
+
 } // namespace
 
-/// As std::filesystem::copy for one file or directory; the entries of a directory follow later.
-int tree_copy::copy_one(const place& p, const slice* time, directories& more) {
+/// Like std::filesystem::copy for one file or directory; the entries of a directory follow later.
+int tree_copy::copy_one(const place& p, const slice& time, directories& more) {
     if (p.in != nullptr && p.in->is_new && p.type == DT_REG && !looks_at_links() &&
         !has(copy_options::directories_only) && !has(copy_options::create_hard_links)) {
         const int result = copy_new(p, time); // no existing file can conflict
@@ -63,21 +73,26 @@ int tree_copy::copy_one(const place& p, const slice* time, directories& more) {
 /// The standard's function follows existing links; copy_tree() does not, below the top. Neither
 /// follows a link created by this copy: if names of the original are exchanged while it is read, a
 /// name may occur twice, as a link and as a file.
-int tree_copy::find_target(const place& p, found_target& to) const {
+bool tree_copy::follows_in_target(const place& p) const {
+    return p.in == nullptr || (as_the_standard_ && !p.in->links.contains(p.to));
+}
+
+int tree_copy::find_target(const place& p, bool follows, found_target& to) const {
     int result = sys::fstatat(p.to_at, p.to, &to.status, AT_SYMLINK_NOFOLLOW);
-    const bool follows = p.in == nullptr || (as_the_standard_ && !p.in->links.contains(p.to));
+    to.by_link = result == 0 && std::string_view(p.to).ends_with('/'); // even if it is a directory
     if (result == 0 && S_ISLNK(to.status.st_mode) && follows) {
         to.by_link = true;
         result = looks_at_links() ? 0 : sys::fstatat(p.to_at, p.to, &to.status, 0);
     }
     to.is_there = result == 0;
+    to.is_kept = follows || as_the_standard_;
     return result == -ENOENT || result == -ENOTDIR ? 0 : result;
 }
 
-int tree_copy::copy_known(const place& p, const struct ::stat& from, const slice* time,
+int tree_copy::copy_known(const place& p, const struct ::stat& from, const slice& time,
                           directories& more) {
     found_target to;
-    if (const int r = find_target(p, to); r < 0) {
+    if (const int r = find_target(p, follows_in_target(p), to); r < 0) {
         return r;
     }
     if (to.is_there && !is_other(to.status) && !is_other(from) && is_same(from, to.status)) {
@@ -130,7 +145,7 @@ int tree_copy::copy_link(const place& p, const struct ::stat& from) {
     if (p.in != nullptr && as_the_standard_) {
         p.in->links.insert(p.to);
     }
-    const int result = options_.owner || options_.times ? keep_of_link(p, from) : 0;
+    const int result = options_.owner || options_.times ? keep_of_link(p, from, text) : 0;
     if (result == 0) {
         entries_.fetch_add(1, std::memory_order_relaxed);
     } else if (result == -EMFILE || result == -ENFILE) { // may be retried
@@ -139,15 +154,18 @@ int tree_copy::copy_link(const place& p, const struct ::stat& from) {
     return result;
 }
 
-/// By descriptor, so that only a link, never its target, changes its owner.
-int tree_copy::keep_of_link(const place& p, const struct ::stat& from) {
+/// Sets the owner and the times of a copied link by descriptor, and only if it is still the link
+/// that was created: it has the same text, a single name, and the owner that this process gives to
+/// new files. Without this check, a link of another user that has taken the name would get the
+/// owner of the original.
+int tree_copy::keep_of_link(const place& p, const struct ::stat& from, const std::string& text) {
     const owned_descriptor made(table_.open_file(p.to_at, p.to, O_PATH | O_NOFOLLOW, 0));
     struct ::stat status{};
     int result = made < 0 ? int(made) : sys::fstat(made, &status);
-    if (result == 0 && !S_ISLNK(status.st_mode)) {
+    if (result == 0 && (!S_ISLNK(status.st_mode) || status.st_nlink > 1 || !has_text(made, text))) {
         result = -EEXIST;
     }
-    if (result == 0 && options_.owner) {
+    if (result == 0 && options_.owner && status.st_uid == sys::effective_user()) {
         static_cast<void>(sys::fchownat(made, "", from.st_uid, from.st_gid, AT_EMPTY_PATH) == 0);
     }
     if (result == 0 && options_.times) {
@@ -160,8 +178,9 @@ int tree_copy::keep_of_link(const place& p, const struct ::stat& from) {
 /// The target is created when the directory is opened.
 int tree_copy::copy_directory(const place& p, const found_target& to, directories& more) {
     const bool is_top = p.in == nullptr;
-    owned<copied> directory =
-        own(new copied(p.in, is_top ? from_.native() : p.from, !takes_links_as_such()));
+    const bool follows =
+        (!takes_links_as_such() && p.type != DT_DIR) || (is_top && top_from_.had_slash);
+    owned<copied> directory = own(new copied(p.in, is_top ? from_.native() : p.from, follows));
     directory->has_target = to.is_there;
     directory->target = own(new directory_node(is_top ? nullptr : p.in->target.get(),
                                                is_top ? to_.native() : p.to, to.by_link));
@@ -179,20 +198,28 @@ int tree_copy::copy_directory(const place& p, const found_target& to, directorie
     return 0;
 }
 
-/// Before anything is created: whether it would be copied into itself.
+/// Whether the target is the directory `status`, or is to be created below it.
+bool tree_copy::is_into_itself(copied& top, bool to_is_there, const struct ::stat& status) {
+    constexpr int flags = O_PATH | O_DIRECTORY;
+    if (!to_is_there) {
+        return top_to_.directory >= 0 &&
+               is_at_or_below(owned_descriptor(sys::open_entry(top_to_.directory, ".", flags)),
+                              status);
+    }
+    const pinned_directory target(table_, *top.target);
+    return target.fd() >= 0 &&
+           is_at_or_below(owned_descriptor(sys::open_entry(target.fd(), ".", flags)), status);
+}
+
+/// Called before anything is created: checks whether the tree would be copied into itself.
 int tree_copy::begin_top(copied& top, bool to_is_there) {
     const pinned_directory from(table_, top);
     struct ::stat status{};
     if (const int r = from.fd() < 0 ? from.fd() : sys::fstat(from.fd(), &status); r < 0) {
         return r;
     }
-    if (has(copy_options::recursive) && (to_is_there || top_to_.directory >= 0)) {
-        const std::string at = to_is_there ? to_.native() : ".";
-        const int below = to_is_there ? AT_FDCWD : top_to_.at();
-        owned_descriptor place(sys::openat(below, at.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-        if (place >= 0 && is_at_or_below(std::move(place), status)) {
-            return -EINVAL;
-        }
+    if (has(copy_options::recursive) && is_into_itself(top, to_is_there, status)) {
+        return -EINVAL;
     }
     if (const int r = begin_directory(top, from.fd()); r < 0) {
         return r;

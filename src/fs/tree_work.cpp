@@ -33,10 +33,17 @@ task<> tree_work::worker(tree_work& self, scope& worker_scope) {
     bool more = true;
     while (more) {
         try {
-            more = co_await blocking([&self](inplace_stop_token token) {
+            bool pauses = false;
+            more = co_await blocking([&](inplace_stop_token token) {
                 const slice time(token);
-                return self.work(time);
+                const bool stays = self.work(time);
+                pauses = time.pauses();
+                return stays;
             });
+            if (const int r = pauses && more ? co_await self.leases_.pause() : io_result(0);
+                r < 0) {
+                self.fail(r);
+            }
         } catch (const std::system_error& error) { // no slice ran: cancelled, or no thread
                                                    // available
             self.fail(-error.code().value());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "lease_wait.hpp"
 #include "syscalls.hpp"
 
 #include <coil/compose/scope.hpp>
@@ -8,6 +9,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 
 namespace coil::fs::detail {
 
@@ -21,15 +23,32 @@ public:
     explicit slice(inplace_stop_token token) noexcept : token_(token) {}
 
     [[nodiscard]] bool is_over() const noexcept {
-        return clock::now() >= end_ || token_.stop_requested();
+        return pauses_ || clock::now() >= end_ || token_.stop_requested();
     }
-    [[nodiscard]] bool stop_requested() const noexcept { return token_.stop_requested(); }
+    /// Ends the slice. The worker waits for a lease before its next one.
+    void pause() const noexcept { pauses_ = true; }
+    [[nodiscard]] bool pauses() const noexcept { return pauses_; }
 
 private:
     inplace_stop_token token_;
+    mutable bool pauses_ = false;
     /// In a simulated world a slice has no limit: its time does not advance while a job runs.
     clock::time_point end_ = sys::is_in_world() ? clock::time_point::max() : clock::now() + length;
 };
+
+/// Whether a job that has read `bytes` of directory entries into a buffer should leave the rest of
+/// the directory to a later slice. Such a directory has to be opened again after everything below
+/// it has been processed. So if it has probably been read to its end, the job makes one more call
+/// although the slice is over, unless it was over before that buffer was read (`was_over`).
+[[nodiscard]] inline bool leaves_rest(int bytes, std::size_t buffer_size, bool was_over,
+                                      const slice& time) noexcept {
+    const bool is_at_end = static_cast<std::size_t>(bytes) <= buffer_size / 2;
+    return time.is_over() && (was_over || !is_at_end);
+}
+
+/// A job leaves the rest of a directory when it has found this many subdirectories, so that the
+/// list of work does not grow with the width of a tree.
+constexpr std::size_t enough_directories = 512;
 
 /// Work on a tree, executed by a few concurrent jobs of the blocking pool. Each job is a slice that
 /// takes directories from a list. Between two slices its coroutine runs on the context, where it is
@@ -71,6 +90,12 @@ public:
         int none = 0;
         return error_.compare_exchange_strong(none, error, std::memory_order_acq_rel);
     }
+    /// Pool threads, when another process holds a lease on a file and this job is about to put back
+    /// its item. Ends the slice, and returns true unless the work has waited long enough.
+    [[nodiscard]] bool waits_for_lease(const slice& time) const noexcept {
+        time.pause();
+        return !leases_.is_over();
+    }
     [[nodiscard]] int error() const noexcept { return error_.load(std::memory_order_acquire); }
 
     [[nodiscard]] static unsigned usual_workers() noexcept;
@@ -97,6 +122,7 @@ private:
     std::atomic<bool> gave_way_{false};
     std::atomic<unsigned> workers_{0}; // modified on the context
     std::atomic<int> error_{0};
+    lease_wait leases_;
 };
 
 /// Executes all of the work. If the awaiting task is asked to stop before it is complete, error()

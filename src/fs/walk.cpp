@@ -86,7 +86,7 @@ public:
 private:
     using owned = detail::owned_node<walked_directory>;
 
-    static constexpr std::size_t buffer_size = 16384; // some hundred entries
+    static constexpr std::size_t buffer_size = 16384; // a few hundred entries
     static constexpr std::size_t enough_entries = 8192;
 
     owned own(walked_directory* node) noexcept { return owned(node, {&base_->table}); }
@@ -107,6 +107,8 @@ private:
                 waiting_.put(std::move(next), std::move(inside));
             } else {
                 waiting_.put(std::move(inside));
+                const std::scoped_lock lock(mutex_);
+                std::swap(last_, next);
             }
             if (time.is_over() || wants_help()) {
                 return true;
@@ -116,7 +118,7 @@ private:
     }
 
     [[nodiscard]] bool has_much() const noexcept override {
-        return waiting_.size() > 1 &&
+        return waiting_.size() > 1 && !base_->table.is_small() &&
                ready_entries_.load(std::memory_order_relaxed) < enough_entries / 2;
     }
     void after_slice() override { arrived.set(); }
@@ -131,8 +133,8 @@ private:
                (error == -ENOENT || error == -ENOTDIR || error == -ELOOP);
     }
 
-    /// An exception from `descend` terminates the program: without its result the walk cannot go
-    /// on.
+    /// An exception from `descend` terminates the program: without its result the walk cannot
+    /// continue.
     [[nodiscard]] bool may_descend(const directory_entry& entry) const noexcept {
         return !options_.descend || options_.descend(entry);
     }
@@ -151,6 +153,7 @@ private:
             detail::sys::lseek(pinned.fd(), node.position, SEEK_SET);
         }
         for (;;) {
+            const bool is_late = time.is_over();
             alignas(8) std::array<std::byte, buffer_size> buffer;
             const int n = detail::read_entries(pinned.fd(), buffer.data(), buffer.size());
             if (n <= 0) {
@@ -165,7 +168,7 @@ private:
                 ready_.push_back(std::move(batch));
             }
             node.position = detail::sys::lseek(pinned.fd(), 0, SEEK_CUR);
-            if (size > buffer_size / 2 || time.is_over()) {
+            if (size > buffer_size / 2 || detail::leaves_rest(n, buffer_size, is_late, time)) {
                 return go_on;
             }
         }
@@ -192,8 +195,9 @@ private:
             const directory_entry entry =
                 detail::entry_access::make(batch, batch.offset_of(all.front()), number);
             const bool is_link = entry.is_symlink() && follows();
+            const bool may_lead_up = is_link || batch.directory().may_be_by_link();
             if ((is_link || entry.is_directory()) &&
-                (!follows() || leads_down(batch, fd, all.front().name())) && may_descend(entry)) {
+                (!may_lead_up || leads_down(batch, fd, all.front().name())) && may_descend(entry)) {
                 inside.push_back(
                     own(new walked_directory(&batch.directory(), all.front().name(), is_link)));
             }
@@ -214,7 +218,10 @@ private:
     const std::shared_ptr<detail::walk_base> base_ = std::make_shared<detail::walk_base>();
     const owned top_;
     detail::work_list<owned> waiting_; // directories
-    std::mutex mutex_;                 // protects the queued batches
+    std::mutex mutex_;                 // protects what follows
+    /// Keeps open the directory that was read last, and thereby its parent, through which the next
+    /// one can be reopened on the way up.
+    owned last_ = own(nullptr);
     std::deque<batch_ptr> ready_;
     std::atomic<std::size_t> ready_entries_{0};
     std::string failed_at_;

@@ -21,7 +21,7 @@ constexpr std::size_t step = 1U << 20;   // between two checks of the stop token
 constexpr std::size_t slice = 16U << 20; // per job
 constexpr int is_stream = INT_MIN;       // not an errno
 
-/// A disk, or a file on one: a write may wait for a device, but never for a reader.
+/// Whether it is a disk or a file on one: a write may wait for a device, but never for a reader.
 bool is_on_a_disk(int fd) noexcept {
     struct ::stat status{};
     return sys::fstat(fd, &status) < 0 || S_ISREG(status.st_mode) || S_ISBLK(status.st_mode);

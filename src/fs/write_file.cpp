@@ -54,7 +54,7 @@ task<io_result> write_replacement(const path& p, const_buffer data, ::mode_t mod
     if (r >= 0) {
         r = co_await detail::on_thread([&] { return made.commit(); });
     }
-    if (r < 0) { // also if the task was asked to stop
+    if (r < 0) { // an error, or the task was asked to stop
         co_await shield(detail::on_thread([&] {
             made.discard();
             return 0;

@@ -27,9 +27,7 @@ std::size_t rounded_size(std::size_t wanted) noexcept {
 
 } // namespace
 
-void buffer_pool_state::free_memory::operator()(std::byte* p) const noexcept {
-    ::operator delete[](p, std::align_val_t{alignment});
-}
+buffer_pool_state::chunk::~chunk() { ::operator delete[](memory_, std::align_val_t{alignment}); }
 
 buffer_pool_state::buffer_pool_state(const buffer_pool_options& options)
     : buffer_size_(rounded_size(options.buffer_size)),
@@ -257,7 +255,7 @@ void buffer_pool_state::take_returned() noexcept {
 }
 
 /// Wakes one waiting stream for each available buffer. (Without a buffer ring, the stream takes its
-/// buffer at once, so `ready_` changes; with one, `granted_` counts.)
+/// buffer immediately, so `ready_` changes; with one, `granted_` counts.)
 void buffer_pool_state::grant() noexcept {
     if (std::exchange(granting_, true)) {
         return; // the stream has already completed, and the loop below continues
@@ -299,6 +297,10 @@ void buffer_pool_state::recheck(queue_node& node, event_loop& loop) noexcept {
 } // namespace detail
 
 std::span<std::byte> buffer_lease::bytes() const noexcept { return {data_, size_}; }
+
+std::string_view buffer_lease::text() const noexcept {
+    return {reinterpret_cast<const char*>(data_), size_};
+}
 
 void buffer_lease::give_back() noexcept {
     detail::buffer_pool_state* const pool = std::exchange(pool_, nullptr);

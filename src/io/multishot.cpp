@@ -23,7 +23,7 @@ int accept_stream::prepare(detail::prepared_sqe& request) noexcept {
     }
     uring::sqe accept = direct_ ? uring::prep::accept_multishot_direct(fd_.number(), flags_)
                                 : uring::prep::accept_multishot(fd_.number(), flags_);
-    if (!owner_loop().ring().supports(uring::opcode::socket)) { // Linux 5.19, as multishot accept
+    if (!owner_loop().ring().supports(uring::opcode::socket)) { // Linux 5.19, like multishot accept
         accept.ioprio = 0;
     }
     request = detail::request_on(fd_, accept);

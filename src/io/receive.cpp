@@ -62,22 +62,26 @@ uring::sqe read_stream::own_request(std::byte* data, std::size_t size) noexcept 
                              uring::prep::current_position);
 }
 
-received_message recvmsg_stream::received(recvmsg_stream* self,
-                                          const detail::multishot_result& r) noexcept {
+} // namespace io
+
+namespace detail {
+
+received_message message_source::received(message_source* self,
+                                          const multishot_result& r) noexcept {
     return r.has_buffer() ? received_message(io_result(r.value), self->take_lease(r), self->layout_)
                           : received_message(io_result(r.value), {}, {});
 }
 
-uring::sqe recvmsg_stream::group_request(unsigned group) noexcept {
+uring::sqe message_source::group_request(unsigned group) noexcept {
     return uring::prep::recvmsg_multishot(fd().number(), &layout_, flags_, group);
 }
 
-uring::sqe recvmsg_stream::own_request(std::byte* data, std::size_t size) noexcept {
+uring::sqe message_source::own_request(std::byte* data, std::size_t size) noexcept {
     std::byte* const name = data + sizeof(uring::recvmsg_out);
     std::byte* const control = name + layout_.msg_namelen;
     const std::size_t front = sizeof(uring::recvmsg_out) + layout_.msg_namelen +
                               static_cast<std::size_t>(layout_.msg_controllen);
-    // A buffer too small for its front part gives -EFAULT, as when the kernel selects it.
+    // A buffer too small for its front part causes -EFAULT, as when the kernel selects it.
     part_ = {front <= size ? data + front : nullptr, front <= size ? size - front : 1};
     message_ = layout_;
     message_.msg_name = front <= size && layout_.msg_namelen > 0 ? name : nullptr;
@@ -87,7 +91,7 @@ uring::sqe recvmsg_stream::own_request(std::byte* data, std::size_t size) noexce
     return uring::prep::recvmsg(fd().number(), &message_, flags_);
 }
 
-int recvmsg_stream::own_filled(std::byte* data, int result) noexcept {
+int message_source::own_filled(std::byte* data, int result) noexcept {
     uring::recvmsg_out header{};
     header.namelen = message_.msg_namelen;
     header.controllen = static_cast<std::uint32_t>(message_.msg_controllen);
@@ -99,6 +103,6 @@ int recvmsg_stream::own_filled(std::byte* data, int result) noexcept {
     return static_cast<int>(sizeof header + layout_.msg_namelen + layout_.msg_controllen) + here;
 }
 
-} // namespace io
+} // namespace detail
 
 } // namespace coil

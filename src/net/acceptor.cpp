@@ -48,7 +48,7 @@ bool may_pass(int error) noexcept {
     }
 }
 
-/// Gets the identity of the file at `path`: 0 or -errno.
+/// Reads the identity of the file at `path`. Returns 0 or -errno.
 int identify(const std::string& path, struct ::statx& file) noexcept {
     return coil::detail::perform(uring::prep::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW,
                                                     STATX_TYPE | STATX_INO, &file));
@@ -62,7 +62,7 @@ bool is_same_file(const struct ::statx& a, const struct ::statx& b) noexcept {
     return a.stx_ino == b.stx_ino && device_of(a) == device_of(b);
 }
 
-/// connect(2) of a non-blocking Unix socket, which completes at once.
+/// connect(2) of a non-blocking Unix socket, which completes immediately.
 int try_to_connect(int fd, const endpoint& to) noexcept {
     if (coil::detail::current_world() != nullptr) {
         return coil::detail::perform(uring::prep::connect(fd, to.data(), to.size()));

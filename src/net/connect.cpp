@@ -26,7 +26,7 @@ struct race {
     socket winner;
     std::size_t pending = 0;
     bool latest_failed = false;
-    int error = -ENOENT; // of the last failure
+    int error = -ENOENT; // the error of the last failure
     std::string failures;
 
     void fail(const inet_address& address, int result) {
@@ -191,3 +191,11 @@ task<socket> connect_within(std::string host, std::uint16_t port, std::int64_t n
 }
 
 } // namespace coil::net::detail
+
+namespace coil::net {
+
+task<socket> connect(std::string host, std::uint16_t port) {
+    return detail::connect_by(std::move(host), port, detail::no_deadline);
+}
+
+} // namespace coil::net

@@ -184,8 +184,8 @@ private:
         }
     }
 
-    /// A thread could not be created: the remaining threads execute the jobs; without any, the jobs
-    /// fail.
+    /// Called if a thread could not be created: the remaining threads execute the jobs; if there
+    /// are none, the jobs fail.
     void one_fewer(int system_error) noexcept {
         lookup* orphans = nullptr;
         {

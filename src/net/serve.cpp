@@ -4,6 +4,8 @@
 #include <coil/compose/when_any.hpp>
 #include <coil/context/detail/perform.hpp>
 #include <coil/context/sleep.hpp>
+#include <coil/context/this_context.hpp>
+#include <coil/core/detail/exception_chain.hpp>
 #include <coil/core/this_task.hpp>
 #include <coil/core/with_stop_token.hpp>
 #include <coil/net/serve.hpp>
@@ -14,10 +16,13 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <new>
 #include <optional>
+#include <string>
 #include <system_error>
 #include <vector>
 
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 
 namespace coil::net::detail {
@@ -142,8 +147,45 @@ bool is_cancellation(const std::exception_ptr& error) noexcept {
     }
 }
 
+/// getpeername(2), which fails once the connection has been reset. nullopt: not an internet
+/// address, or unknown.
+std::optional<inet_address> peer_of(int fd) noexcept {
+    ::sockaddr_in6 storage{};
+    ::socklen_t length = sizeof storage;
+    auto* const address = reinterpret_cast<::sockaddr*>(&storage);
+    if (coil::detail::perform(uring::prep::getsockname(fd, address, &length, true)) < 0 ||
+        (address->sa_family != AF_INET && address->sa_family != AF_INET6)) {
+        return std::nullopt;
+    }
+    return inet_address(address, length);
+}
+
+/// Reports an exception of a handler with the name of its task, the address of its client and the
+/// last function that the exception has left. Must not be called while the exception is handled,
+/// because its chain of awaits is unknown then.
+void report_failure(const serve_options& options, const std::optional<inet_address>& client,
+                    const std::exception_ptr& error) noexcept {
+    std::string name;
+    try {
+        name = options.name;
+        if (client) {
+            name.append(name.empty() ? "client " : ", client ").append(client->to_string());
+        }
+    } catch (const std::bad_alloc&) {
+        name.clear();
+    }
+    coil::detail::task_label task{.name = name};
+    const coil::detail::exception_chain chain = coil::detail::chain_of(error);
+    if (chain.size > 0 && chain.size <= coil::detail::exception_chain::most) {
+        task.function = chain.functions[chain.size - 1];
+    }
+    coil::detail::report_unhandled(error, task);
+}
+
 task<> handle(std::shared_ptr<server> of, socket peer, open_connection) {
     const std::chrono::milliseconds idle = of->options.idle;
+    const std::optional<inet_address> client = peer_of(peer.native_handle());
+    std::exception_ptr error;
     try {
         const inplace_stop_token stopping = of->stopping.get_token();
         if (idle.count() > 0) {
@@ -157,15 +199,16 @@ task<> handle(std::shared_ptr<server> of, socket peer, open_connection) {
             co_await of->handler(std::move(peer), stopping);
         }
     } catch (...) {
-        if (const std::exception_ptr error = std::current_exception(); !is_cancellation(error)) {
-            of->meter().count_failed();
-            coil::detail::report_aside(error);
-        }
+        error = std::current_exception();
+    }
+    if (error && !is_cancellation(error)) {
+        of->meter().count_failed();
+        report_failure(of->options, client, error);
     }
 }
 
-/// Accepts connections until it is asked to stop; then, and if accept() fails permanently, throws.
-/// A cancellation without a stop request, as by io::cancel_all() on this context, does not end it.
+/// Accepts connections until it is asked to stop, or accept() fails permanently; then throws. A
+/// cancellation without a stop request, as by io::cancel_all() on this context, does not end it.
 task<> accept_all(std::shared_ptr<server> of, acceptor from, supervisor& connections) {
     const inplace_stop_token stop = co_await this_task::stop_token();
     for (;;) {
@@ -173,16 +216,21 @@ task<> accept_all(std::shared_ptr<server> of, acceptor from, supervisor& connect
         if (peer) {
             open_connection accepted(of);
             co_await accepted.enter();
-            connections.spawn(handle(of, std::move(peer), std::move(accepted)));
+            connections.spawn(handle(of, std::move(peer), std::move(accepted)), of->options.name);
         } else if (stop.stop_requested() || peer.error() != std::errc::operation_canceled) {
             throw std::system_error(peer.error(), "coil: cannot accept connections");
         }
     }
 }
 
-/// Waits, then asks, then destroys.
+/// Waits for the connections to end (the grace period), then cancels those that are left and waits
+/// until the hard deadline; the caller destroys the rest.
 task<> end_connections(const server& of, supervisor& connections) {
-    if (of.abandoned.stop_requested() || co_await connections.try_join_for(of.options.grace)) {
+    if (of.abandoned.stop_requested()) {
+        connections.cancel();
+        co_return;
+    }
+    if (co_await connections.try_join_for(of.options.grace)) {
         co_return;
     }
     of.meter().count_grace_ended(connections.size());
@@ -201,7 +249,7 @@ task<> listen(std::shared_ptr<server> of, acceptor from) {
     } catch (...) {
         error = std::current_exception();
     }
-    of->stopping.request_stop(); // a server that no longer listens here ends everywhere
+    of->stopping.request_stop(); // if it no longer listens here, the whole server ends
     co_await shield(with_stop_token(end_connections(*of, connections), of->abandoned.get_token()));
     if (error && !is_cancellation(error)) {
         std::rethrow_exception(error);
@@ -223,22 +271,21 @@ std::vector<acceptor> acceptors_for(std::size_t count, const endpoint& where,
     return all;
 }
 
-} // namespace
-
-task<> serve_erased(runtime& on, endpoint where, connection_handler handler,
-                    serve_options options) {
+task<> serve_on(std::vector<io_context*> contexts, endpoint where, connection_handler handler,
+                serve_options options) {
     const auto shared = std::make_shared<server>(std::move(handler), std::move(options));
-    std::vector<acceptor> acceptors = acceptors_for(on.size(), where, shared->options.acceptor);
+    std::vector<acceptor> acceptors =
+        acceptors_for(contexts.size(), where, shared->options.acceptor);
     const endpoint bound = acceptors.front().local_endpoint();
     std::vector<join_handle<void>> listeners;
     listeners.reserve(acceptors.size());
+    const stop_at_exit end(*shared);
     for (std::size_t i = 0; i < acceptors.size(); ++i) {
-        listeners.push_back(on.context(i).spawn(listen(shared, std::move(acceptors[i]))));
+        listeners.push_back(contexts[i]->spawn(listen(shared, std::move(acceptors[i]))));
     }
     if (shared->options.on_listening) {
         shared->options.on_listening(bound);
     }
-    const stop_at_exit end(*shared);
     const inplace_stop_callback stopper(
         co_await this_task::stop_token(),
         [&source = shared->stopping]() noexcept { source.request_stop(); });
@@ -253,6 +300,22 @@ task<> serve_erased(runtime& on, endpoint where, connection_handler handler,
     if (error) {
         std::rethrow_exception(error);
     }
+}
+
+} // namespace
+
+task<> serve_erased(runtime& on, endpoint where, connection_handler handler,
+                    serve_options options) {
+    std::vector<io_context*> contexts;
+    contexts.reserve(on.size());
+    for (std::size_t i = 0; i < on.size(); ++i) {
+        contexts.push_back(&on.context(i));
+    }
+    co_await serve_on(std::move(contexts), where, std::move(handler), std::move(options));
+}
+
+task<> serve_here(endpoint where, connection_handler handler, serve_options options) {
+    co_await serve_on({&this_context()}, where, std::move(handler), std::move(options));
 }
 
 } // namespace coil::net::detail

@@ -54,7 +54,7 @@ std::string to_string(const serve_metrics& metrics) {
     add(metrics.failed, " failed; ended: ");
     add(metrics.idle_ended, " idle, ");
     add(metrics.grace_ended, " after the grace time, ");
-    add(metrics.hard_ended, " at the hard deadline");
+    add(metrics.hard_ended, " at the hard deadline\n");
     return text;
 }
 

@@ -93,8 +93,8 @@ process process::spawn(const std::vector<std::string>& argv, const process_optio
 
 process::process(process&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)), pidfd_(std::exchange(other.pidfd_, -1)),
-      group_(other.group_), grace_(other.grace_), status_(other.status_),
-      stdin_(std::move(other.stdin_)), stdout_(std::move(other.stdout_)),
+      group_(other.group_), is_reaped_(other.is_reaped_), grace_(other.grace_),
+      status_(other.status_), stdin_(std::move(other.stdin_)), stdout_(std::move(other.stdout_)),
       stderr_(std::move(other.stderr_)) {}
 
 process& process::operator=(process&& other) noexcept {
@@ -103,6 +103,7 @@ process& process::operator=(process&& other) noexcept {
         pid_ = std::exchange(other.pid_, -1);
         pidfd_ = std::exchange(other.pidfd_, -1);
         group_ = other.group_;
+        is_reaped_ = other.is_reaped_;
         grace_ = other.grace_;
         status_ = other.status_;
         stdin_ = std::move(other.stdin_);
@@ -114,14 +115,14 @@ process& process::operator=(process&& other) noexcept {
 
 process::~process() { abandon(); }
 
-/// A killed process ends at once, unless it is in an uninterruptible call. In that case a separate
-/// thread waits for it.
+/// A killed process ends immediately, unless it is in an uninterruptible call. In that case a
+/// separate thread waits for it.
 void process::abandon() noexcept {
     const int pidfd = std::exchange(pidfd_, -1);
     if (pidfd < 0) {
         return;
     }
-    if (status_) {
+    if (is_reaped_) {
         ::close(pidfd);
         return;
     }
@@ -140,7 +141,7 @@ void process::abandon() noexcept {
 }
 
 bool process::reap() {
-    if (status_) {
+    if (is_reaped_) {
         return true;
     }
     ::siginfo_t info{};
@@ -151,11 +152,12 @@ bool process::reap() {
         return false;
     }
     status_ = status_of(info);
+    is_reaped_ = true;
     return true;
 }
 
 io_result process::kill(int signal) noexcept {
-    if (pidfd_ < 0 || status_) {
+    if (pidfd_ < 0 || is_reaped_) {
         return io_result(-ESRCH);
     }
     const auto sent =
@@ -180,7 +182,7 @@ task<exit_status> process::terminate(std::chrono::milliseconds grace) {
             static_cast<void>(co_await shield(io::poll(pidfd_, POLLIN)));
         }
     }
-    co_return *status_;
+    co_return status_;
 }
 
 task<exit_status> process::wait() {
@@ -196,7 +198,7 @@ task<exit_status> process::wait() {
             throw std::system_error(std::make_error_code(std::errc::operation_canceled));
         }
     }
-    co_return *status_;
+    co_return status_;
 }
 
 task<process_output> process::output(std::size_t limit) {

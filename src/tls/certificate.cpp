@@ -4,6 +4,7 @@
 #include <coil/tls/certificate.hpp>
 
 #include <climits>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <utility>

@@ -3,6 +3,7 @@
 
 #include <coil/tls/context.hpp>
 
+#include <memory>
 #include <system_error>
 #include <utility>
 

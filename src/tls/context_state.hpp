@@ -5,6 +5,7 @@
 #include <coil/tls/certificate.hpp>
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>

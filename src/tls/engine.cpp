@@ -6,6 +6,7 @@
 #include <coil/tls/detail/engine.hpp>
 
 #include <cerrno>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -76,6 +77,7 @@ int engine::begin_server() {
 }
 
 step engine::handshake() noexcept {
+    check_context();
     if (failure_ < 0) {
         return {io_result(failure_)};
     }
@@ -92,6 +94,7 @@ step engine::handshake() noexcept {
 }
 
 step engine::read(mutable_buffer to) noexcept {
+    check_context();
     if (const io_result refused = refusal(); refused < 0) {
         return {refused};
     }
@@ -103,6 +106,7 @@ step engine::read(mutable_buffer to) noexcept {
 
 step engine::write(const_buffer from) noexcept {
     COIL_ASSERT(from.size() > 0 && from.size() <= largest_write);
+    check_context();
     if (const io_result refused = refusal(); refused < 0) {
         return {refused};
     }
@@ -126,6 +130,7 @@ step engine::write(const_buffer from) noexcept {
 }
 
 step engine::close() noexcept {
+    check_context();
     if (const io_result refused = refusal(); refused < 0) {
         return {refused};
     }
@@ -240,6 +245,20 @@ const_buffer engine::output() noexcept {
         std::swap(sending_, pending_);
     }
     return sending_.bytes();
+}
+
+/// OpenSSL's object is not thread-safe.
+void engine::check_context() const noexcept {
+    if (transfers_ > 0 && user_ != coil::detail::current_loop) [[unlikely]] {
+        coil::detail::end_with_misuse(
+            "a tls::stream is used on a context while another one uses it.");
+    }
+}
+
+void engine::begin_transfer() noexcept {
+    check_context();
+    ++transfers_;
+    user_ = coil::detail::current_loop;
 }
 
 void engine::lose_transfer() noexcept {

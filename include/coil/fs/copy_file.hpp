@@ -13,20 +13,24 @@ namespace coil::fs {
 /// Progress callback: bytes copied so far and in total, holes included. Both are equal at the end.
 using copy_file_progress = std::function<void(std::uintmax_t done, std::uintmax_t total)>;
 
-/// std::filesystem::copy_file: gives whether the file was copied. Links are followed. The target
+/// std::filesystem::copy_file: returns whether the file was copied. Links are followed. The target
 /// gets the source's permissions, but the set-user-ID bit only if it has the same owner, and the
-/// set-group-ID bit only if it has the same group. `options` decide about an existing target as in
-/// [fs.op.copy.file].
+/// set-group-ID bit only if it has the same group; neither if the source is on a mount with
+/// `nosuid` or changes during the copy. An access control list (acl(5)) is not copied: group and
+/// others get only the permissions that all of its entries grant (none if it cannot be read; if a
+/// seccomp filter forbids that, the group gets no more than others). A list that the target
+/// inherits from its directory stays, with the group bits as its mask. `options` decide what
+/// happens to an existing target, as in [fs.op.copy.file], even if it appears during the call.
 ///
 /// If the file system supports it, the files share their blocks (ioctl_ficlonerange(2)); otherwise
 /// the kernel copies (copy_file_range(2), sendfile(2)). Holes are preserved. The copy runs on the
-/// blocking pool, some MiB at a time.
+/// blocking pool, a few MiB at a time.
 ///
 /// `progress` is called on the context of the awaiting task, about every 16 MiB and once at the
 /// end; an exception from it ends the copy and is rethrown from the await.
 ///
 /// Errors: filesystem_error with both paths, or `ec`, which must outlive the await; the same errors
-/// as libstdc++. Cancellation: std::errc::operation_canceled, within some MiB. After an error
+/// as libstdc++. Cancellation: std::errc::operation_canceled, within a few MiB. After an error
 /// (ENOSPC, for example) or a cancellation, a partial target remains, as with
 /// std::filesystem::copy_file.
 task<bool> copy_file(path from, path to, copy_options options, copy_file_progress progress);

@@ -10,8 +10,8 @@
 
 namespace coil::fs {
 
-/// Creates a directory with all permissions that the umask permits. Gives false without an error if
-/// it already exists. Uses IORING_OP_MKDIRAT (Linux 5.15).
+/// Creates a directory with all permissions that the umask permits. Returns false without an error
+/// if it already exists. Uses IORING_OP_MKDIRAT (Linux 5.15).
 task<bool> create_directory(path p);
 task<bool> create_directory(path p, std::error_code& ec);
 
@@ -19,14 +19,14 @@ task<bool> create_directory(path p, std::error_code& ec);
 task<bool> create_directory(path p, path existing);
 task<bool> create_directory(path p, path existing, std::error_code& ec);
 
-/// Creates a directory and its missing ancestors. Gives true if it created the last one, and false
-/// without an error if that already existed. If several tasks create the same path at once, all
-/// succeed and one gives true.
+/// Creates a directory and its missing ancestors. Returns true if it created the last one, and
+/// false without an error if that already existed. If several tasks create the same path
+/// concurrently, all succeed and one gets true.
 ///
-/// Existing components may be symlinks to directories. Below a directory that it has created it
-/// continues from that directory's descriptor. If the directory is meanwhile replaced by a symlink,
-/// the call fails (std::errc::not_a_directory) instead of following it. Directories created before
-/// an error or a cancellation remain.
+/// Existing components may be symlinks to directories. Below the deepest existing directory,
+/// components are created relative to descriptors. A symlink that appears there during the call is
+/// not followed; the call fails (std::errc::not_a_directory). Directories created before an error
+/// or a cancellation remain.
 task<bool> create_directories(path p);
 task<bool> create_directories(path p, std::error_code& ec);
 

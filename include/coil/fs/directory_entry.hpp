@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/core/task.hpp>
 #include <coil/fs/types.hpp>
 
@@ -7,7 +8,6 @@
 #include <cstdint>
 #include <string_view>
 #include <system_error>
-#include <utility>
 
 #include <sys/stat.h>
 
@@ -22,21 +22,22 @@ void release(entry_batch* batch) noexcept;
 
 } // namespace detail
 
-/// An entry of read_directory() and walk(): its name, its type and, by an await, its metadata.
+/// An entry of read_directory() and walk(): its name, its type and, when awaited, its metadata.
 ///
 ///     auto entries = fs::read_directory(".");
 ///     while (auto entry = co_await entries.next())
 ///         if (entry->is_regular_file()) sum += co_await entry->file_size();
 ///
-/// Entries are read in batches of some hundreds by jobs of the blocking pool. The first await of
+/// Entries are read in batches of a few hundred by jobs of the blocking pool. The first await of
 /// metadata that the directory does not contain (a size, a time) starts a job that queries all
 /// entries of the batch. From then on the walk's jobs query metadata as they read, so that later
 /// awaits complete without suspending. Hence the metadata is as old as the batch; std::filesystem's
 /// directory_entry may cache it, too.
 ///
 /// It is a reference to its batch: cheap to copy, and valid after the walk has ended. Querying
-/// metadata that is not cached may open the directory again. Threading: any thread; the awaits as
-/// those of blocking(). Everything except the awaits throws only std::bad_alloc.
+/// metadata that is not cached may open the directory again; if its path leads to another directory
+/// by then, the error is ENOENT. Threading: any thread; the awaits like those of blocking().
+/// Everything except the awaits throws only std::bad_alloc.
 ///
 /// std::filesystem::directory_entry, [fs.class.directory.entry], with awaits where it may block
 class directory_entry {
@@ -48,10 +49,10 @@ public:
         }
     }
     directory_entry(directory_entry&& other) noexcept
-        : batch_(std::exchange(other.batch_, nullptr)), offset_(other.offset_),
+        : batch_(coil::detail::exchange(other.batch_, nullptr)), offset_(other.offset_),
           number_(other.number_) {}
     directory_entry& operator=(directory_entry other) noexcept {
-        std::swap(batch_, other.batch_);
+        coil::detail::swap_values(batch_, other.batch_);
         offset_ = other.offset_;
         number_ = other.number_;
         return *this;
@@ -90,7 +91,7 @@ public:
     [[nodiscard("did you forget to co_await?")]] task<struct ::stat>
     stat(std::error_code& ec) const;
 
-    // As the members of std::filesystem::directory_entry; all except symlink_status() follow links.
+    // Like the members of std::filesystem::directory_entry; all but symlink_status() follow links.
 
     /// file_type::not_found if it has been removed or is a dangling link.
     [[nodiscard("did you forget to co_await?")]] task<file_status> status() const;

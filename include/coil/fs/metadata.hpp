@@ -26,12 +26,13 @@ task<std::uintmax_t> hard_link_count(path p, std::error_code& ec);
 task<file_time_type> last_write_time(path p);
 task<file_time_type> last_write_time(path p, std::error_code& ec);
 
-/// Sets that time, with the resolution of the file system, by utimensat(2) on the blocking pool.
+/// Sets that time, with the resolution of the file system, with utimensat(2) on the blocking pool.
 task<> last_write_time(path p, file_time_type new_time);
 task<> last_write_time(path p, file_time_type new_time, std::error_code& ec);
 
-/// Replaces, adds or removes permissions, by fchmodat(2) on the blocking pool.
-/// perm_options::nofollow on a symlink is std::errc::operation_not_supported on Linux. Adding and
+/// Replaces, adds or removes permissions, with fchmodat(2) on the blocking pool.
+/// perm_options::nofollow on a symlink is std::errc::operation_not_supported on Linux, even if the
+/// link appears during the call; before Linux 6.6 or glibc 2.39, nofollow needs /proc. Adding and
 /// removing first read the permissions: concurrent changes by others are lost.
 task<> permissions(path p, perms prms, perm_options opts = perm_options::replace);
 task<> permissions(path p, perms prms, std::error_code& ec);

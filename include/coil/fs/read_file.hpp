@@ -20,7 +20,7 @@ namespace coil::fs {
 ///
 /// Threading: on a context. Cancellation: std::errc::operation_canceled.
 task<std::string> read_file(path p);
-/// The same; on failure sets `ec` and gives an empty string. `ec` must outlive the await.
+/// The same; on failure sets `ec` and returns an empty string. `ec` must outlive the await.
 task<std::string> read_file(path p, std::error_code& ec);
 
 } // namespace coil::fs

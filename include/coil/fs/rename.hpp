@@ -15,7 +15,7 @@ namespace coil::fs {
 task<> rename(path from, path to);
 task<> rename(path from, path to, std::error_code& ec);
 
-/// Removes a file, a symlink (not its target) or an empty directory. Gives false without an error
+/// Removes a file, a symlink (not its target) or an empty directory. Returns false without an error
 /// if it does not exist. Uses IORING_OP_UNLINKAT (Linux 5.11).
 task<bool> remove(path p);
 task<bool> remove(path p, std::error_code& ec);

@@ -9,9 +9,9 @@
 // The status of a file, [fs.op.status], and the predicates based on it.
 //
 // Each function has two forms, as in <filesystem>: one throws filesystem_error, the other sets the
-// error_code, which must outlive the await. Both give the results of <filesystem>. They run on the
-// awaiting context, by IORING_OP_STATX (Linux 5.6), and on the blocking pool if the kernel lacks
-// it. If the task is asked to stop, the error is std::errc::operation_canceled.
+// error_code, which must outlive the await. Both return the same results as <filesystem>. They run
+// on the awaiting context, using IORING_OP_STATX (Linux 5.6), and on the blocking pool if the
+// kernel lacks it. If the task is asked to stop, the error is std::errc::operation_canceled.
 //
 // Call them by a qualified name, fs::exists(p): in an unqualified call a std::filesystem::path
 // argument also finds the functions of <filesystem>, so that the call is ambiguous or selects the

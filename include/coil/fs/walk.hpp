@@ -16,8 +16,8 @@ struct walk_options {
     /// ancestors, at any depth: the standard's iterators would recurse until a path is too long.
     directory_options directories = directory_options::none;
     /// Whether to descend into a directory (or a link to one). Replaces the standard's
-    /// disable_recursion_pending(), which would come too late as the walk reads ahead. Called on
-    /// threads of the pool, concurrently. Must not throw: an exception terminates the program.
+    /// disable_recursion_pending(), which would come too late because the walk reads ahead. Called
+    /// on threads of the pool, concurrently. Must not throw: an exception terminates the program.
     /// Empty: descend into all.
     std::function<bool(const directory_entry&)> descend = {};
     /// Query metadata of entries from the first batch on; saves the latency of the first await that
@@ -53,13 +53,13 @@ read_directory(path p, directory_options options = directory_options::none);
 ///     while (auto entry = co_await tree.next())
 ///         std::puts(entry->path().c_str());
 ///
-/// A few jobs of default_blocking_pool() read ahead, several directories at a time: at most some
+/// A few jobs of default_blocking_pool() read ahead, several directories at a time: at most a few
 /// thousand entries and 64 open directories (fewer if RLIMIT_NOFILE is low). Directories are opened
 /// relative to each other and without following links, unless requested. A directory that is
 /// removed before it is read counts as empty.
 ///
 /// Errors: the first directory that cannot be read ends the range, after all entries read before
-/// it. Threading, cancellation: as read_directory().
+/// it. Threading and cancellation: as for read_directory().
 ///
 /// std::filesystem::recursive_directory_iterator, [fs.class.rec.dir.itr]
 [[nodiscard]] async_generator<directory_entry> walk(path p, walk_options options);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/base/owned.hpp>
+#include <coil/core/config.hpp>
 #include <coil/core/task.hpp>
 #include <coil/fs/types.hpp>
 #include <coil/io/owned_descriptor.hpp>
@@ -25,8 +26,8 @@ struct watch_event {
     /// changed.
     std::string name;
 
-    /// The watched file or directory was removed (IN_IGNORED). next() never returns this event, but
-    /// nullopt.
+    /// The watched file or directory was removed (IN_IGNORED). next() never returns this event; it
+    /// returns nullopt instead.
     [[nodiscard]] bool is_end() const noexcept { return (mask & IN_IGNORED) != 0; }
     /// Events were lost, because more occurred than the kernel queues
     /// (fs.inotify.max_queued_events): read the directory again.
@@ -50,6 +51,12 @@ public:
     /// The next event; nullopt once the watched file or directory was removed. Throws
     /// std::system_error if reading fails.
     [[nodiscard]] task<std::optional<watch_event>> next();
+
+    /// Produce readable compiler errors.
+    void begin() const
+        COIL_DELETE_COPY("write while (auto event = co_await watcher.next()) instead of for");
+    void end() const
+        COIL_DELETE_COPY("write while (auto event = co_await watcher.next()) instead of for");
 
     [[nodiscard]] int native_handle() const noexcept { return inotify_.native_handle(); }
 

@@ -1,12 +1,12 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/core/config.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
-#include <utility>
 
 namespace coil {
 
@@ -18,22 +18,23 @@ class buffer_source;
 /// A piece of a pool's memory that holds data. The destructor returns it to the pool; until then
 /// the lease keeps the pool's memory alive. Move-only.
 ///
-/// Threading: may be used on any thread, by one at a time. If the lease is returned on a thread
-/// other than that of the pool's context, the buffer reaches the pool when that context next
+/// Threading: may be used on any thread, by one thread at a time. If the lease is returned on a
+/// thread other than that of the pool's context, the buffer reaches the pool when that context next
 /// processes its inbox.
 class buffer_lease {
 public:
     buffer_lease() noexcept = default;
     buffer_lease(buffer_lease&& other) noexcept
-        : pool_(std::exchange(other.pool_, nullptr)), data_(std::exchange(other.data_, nullptr)),
-          size_(std::exchange(other.size_, 0)), id_(other.id_) {}
+        : pool_(coil::detail::exchange(other.pool_, nullptr)),
+          data_(coil::detail::exchange(other.data_, nullptr)),
+          size_(coil::detail::exchange(other.size_, 0)), id_(other.id_) {}
     /// Returns the previous buffer immediately.
     buffer_lease& operator=(buffer_lease&& other) noexcept {
         if (this != &other) {
             reset();
-            pool_ = std::exchange(other.pool_, nullptr);
-            data_ = std::exchange(other.data_, nullptr);
-            size_ = std::exchange(other.size_, 0);
+            pool_ = coil::detail::exchange(other.pool_, nullptr);
+            data_ = coil::detail::exchange(other.data_, nullptr);
+            size_ = coil::detail::exchange(other.size_, 0);
             id_ = other.id_;
         }
         return *this;
@@ -45,9 +46,7 @@ public:
 
     /// The data. The lease has exclusive access; the data may be modified in place.
     [[nodiscard]] std::span<std::byte> bytes() const noexcept COIL_LIFETIMEBOUND;
-    [[nodiscard]] std::string_view text() const noexcept COIL_LIFETIMEBOUND {
-        return {reinterpret_cast<const char*>(data_), size_};
-    }
+    [[nodiscard]] std::string_view text() const noexcept COIL_LIFETIMEBOUND;
     [[nodiscard]] std::byte* data() const noexcept COIL_LIFETIMEBOUND { return data_; }
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 

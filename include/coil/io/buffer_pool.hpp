@@ -1,9 +1,9 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/io/buffer_lease.hpp>
 
 #include <cstddef>
-#include <utility>
 
 namespace coil {
 
@@ -25,8 +25,8 @@ struct buffer_pool_options {
     /// whole buffer for each: small pieces share a buffer, which is free again when all their
     /// leases have been returned. Ignored if the kernel does not support this, or if the pool's
     /// first stream is not a byte stream: a datagram that does not fit into the rest of a buffer
-    /// would be truncated. (A datagram stream gives -EINVAL if byte streams already share buffers
-    /// of its pool.)
+    /// would be truncated. (A datagram stream fails with -EINVAL if byte streams already share
+    /// buffers of its pool.)
     bool incremental = true;
 };
 
@@ -49,9 +49,10 @@ public:
     buffer_pool() : buffer_pool(buffer_pool_options{}) {}
     buffer_pool(unsigned buffers, std::size_t buffer_size);
     explicit buffer_pool(const buffer_pool_options& options);
-    buffer_pool(buffer_pool&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+    buffer_pool(buffer_pool&& other) noexcept
+        : state_(coil::detail::exchange(other.state_, nullptr)) {}
     buffer_pool& operator=(buffer_pool&& other) noexcept {
-        std::swap(state_, other.state_);
+        coil::detail::swap_values(state_, other.state_);
         return *this;
     }
     ~buffer_pool();

@@ -7,7 +7,7 @@
 
 namespace coil::detail {
 
-/// A call whose result the compiler does not allow to be ignored: see checked_io_result.
+/// A call whose result must not be ignored: the compiler warns, see checked_io_result.
 template <element Element>
 class checked_element : public Element {
 public:

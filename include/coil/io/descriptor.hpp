@@ -24,7 +24,7 @@ namespace io {
 ///
 /// Each call on it saves the kernel a descriptor look-up and a reference count. It is valid only on
 /// the context that created it, during the same run: it stores the identity of its table, and
-/// awaiting a call on it elsewhere gives -EBADF. One constructed from a number,
+/// awaiting a call on it elsewhere returns -EBADF. A direct descriptor constructed from a number,
 /// direct_descriptor{3}, refers to the table of the context on which it is used. It does not own
 /// the file: close it with io::close or io::close_direct. Files still open are closed with the
 /// ring.

@@ -22,12 +22,12 @@
 //
 // `slot` selects one of the first 64 slots explicitly, for chains whose later calls use it
 // (`socket_direct(..., 3) && connect(direct_descriptor{3}, ...)`). The previous file in the slot is
-// closed. The new one stays open after the chain, whatever its outcome, as the program knows its
-// number. By default the kernel chooses a free slot among the others.
+// closed. The new file stays open after the chain, whatever the outcome of the chain, because the
+// program knows the slot's number. By default the kernel chooses a free slot beyond the first 64.
 
 namespace coil::io {
 
-/// The awaitable of a direct call; co_await gives an io::direct_descriptor.
+/// The awaitable of a direct call; co_await returns an io::direct_descriptor.
 using direct_operation = io_awaitable<detail::direct_element>;
 
 /// The kernel chooses the slot.

@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 // Operations on directory entries. Every function only describes the call; co_await starts it and
-// gives an io_result: 0 or -errno, as the man page says. Paths must outlive the await. The
+// returns an io_result: 0 or -errno, as the man page says. Paths must outlive the await. The
 // functions without `at` resolve relative paths from the current directory, as the system calls do.
 
 namespace coil::io {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/context/event_loop.hpp>
 #include <coil/context/operation.hpp>
 #include <coil/core/awaitable.hpp>
@@ -40,7 +41,7 @@ public:
     }
     ~eager_operation() {
         if (awaiter_ != nullptr) [[unlikely]] {
-            awaiter* const left_alone = std::exchange(awaiter_, nullptr);
+            awaiter* const left_alone = coil::detail::exchange(awaiter_, nullptr);
             const std::coroutine_handle<> waiter = this->node().coroutine;
             left_alone->go_on_without(this->leave() ? waiter : nullptr);
         }
@@ -72,11 +73,11 @@ public:
             op_->template join<detail::io_op>(waiter, detail::stop_token_of(waiter));
         }
         result_type await_resume() noexcept {
-            if (std::exchange(left_alone_, by::none) != by::none) [[unlikely]] {
+            if (coil::detail::exchange(left_alone_, by::none) != by::none) [[unlikely]] {
                 return result_type(-ECANCELED);
             }
             op_->awaiter_ = nullptr;
-            return std::exchange(op_, nullptr)->base::await_resume();
+            return coil::detail::exchange(op_, nullptr)->base::await_resume();
         }
 
         /// Replaces await_resume(): the result remains in the operation.
@@ -112,7 +113,7 @@ public:
         by left_alone_ = by::none;
     };
 
-    /// Gives the result, once. Suspends only if it is not available yet.
+    /// Returns the result, once. Suspends only if it is not available yet.
     [[nodiscard]] awaiter operator co_await() noexcept {
         static_assert(detail::deferred_result<awaiter>);
         return awaiter(*this);
@@ -174,5 +175,8 @@ eager(Op op COIL_LIFETIMEBOUND) noexcept {
 template <detail::element Element>
 void eager(io_awaitable<Element>& op)
     COIL_DELETE("an operation is started once: pass eager() a temporary, or std::move() it");
+template <class Work>
+    requires(!ring_operation<Work>)
+void eager(Work&&) COIL_DELETE("eager starts an operation of the ring; spawn(f()) starts a task");
 
 } // namespace coil

@@ -22,7 +22,7 @@
 struct open_how; // <linux/openat2.h>
 
 // Calls on files, and on descriptors of any kind. Every function only describes the call; co_await
-// starts it and gives an io_result: a value ≥ 0 or -errno, as the man page says.
+// starts it and returns an io_result: a value ≥ 0 or -errno, as the man page says.
 //
 // The length is part of the buffer: `read(fd, buf)`, or `read(fd, {buf, n})` for its first n bytes.
 // The argument after a buffer is the offset, so `read(fd, buf, sizeof buf)`, as for read(2), would
@@ -32,7 +32,7 @@ struct open_how; // <linux/openat2.h>
 namespace coil::io {
 
 /// Offset −1: the file's current position. Pipes and sockets ignore the offset, whereas pread(2)
-/// and pwrite(2) give -ESPIPE.
+/// and pwrite(2) fail with ESPIPE.
 inline constexpr ::off_t current_position = -1;
 
 /// read(2), pread(2): bytes read, 0 at the end of the file.
@@ -88,6 +88,10 @@ inline operation readv(descriptor fd, std::span<const ::iovec> iov,
                                                          static_cast<std::uint64_t>(offset)));
 }
 
+/// Produce readable compiler errors.
+operation readv(...) COIL_DELETE("readv and writev take an array of iovec: readv(fd, parts)");
+operation writev(...) COIL_DELETE("readv and writev take an array of iovec: writev(fd, parts)");
+
 /// writev(2), pwritev(2). The iovec array must outlive the await.
 inline operation writev(descriptor fd, std::span<const ::iovec> iov,
                         ::off_t offset = current_position) noexcept {
@@ -108,7 +112,7 @@ inline operation read_fixed(descriptor fd, mutable_buffer buf COIL_LIFETIMEBOUND
                                                               detail::buffer_number(buf_index)));
 }
 
-/// write(2), pwrite(2) from a registered buffer, as read_fixed. In the middle of a `&&` chain a
+/// write(2), pwrite(2) from a registered buffer, like read_fixed. In the middle of a `&&` chain a
 /// short write ends the chain.
 ///
 /// IORING_OP_WRITE_FIXED (Linux 5.1).
@@ -124,10 +128,11 @@ inline operation write_fixed(descriptor fd, const_buffer buf COIL_LIFETIMEBOUND,
 /// `path` must outlive the await.
 ///
 /// Opening a FIFO does not always wait as open(2) does: the kernel first tries as if O_NONBLOCK
-/// were given. (The descriptor does not get that flag.) If that succeeds, with the name in the
-/// kernel's cache and neither O_CREAT nor O_TRUNC, O_RDONLY gives a descriptor before there is a
-/// writer (a read then waits for one), and O_WRONLY gives -ENXIO if there is no reader (measured on
-/// Linux 6.18). io::force_async(openat(...)) always waits, on one of the kernel's workers.
+/// were given. (The descriptor does not get that flag.) If it can make that attempt, which requires
+/// that the name is in the kernel's cache and that neither O_CREAT nor O_TRUNC is given, O_RDONLY
+/// returns a descriptor before there is a writer (a read then waits for one), and O_WRONLY fails
+/// with -ENXIO if there is no reader (measured on Linux 6.18). io::force_async(openat(...)) always
+/// waits, on one of the kernel's workers.
 inline descriptor_operation openat(int dirfd, path_argument path COIL_LIFETIMEBOUND, int flags,
                                    ::mode_t mode = 0) noexcept {
     return detail::make_descriptor_operation(uring::prep::openat(dirfd, path.c_str(), flags, mode));
@@ -139,13 +144,13 @@ inline descriptor_operation open(path_argument path COIL_LIFETIMEBOUND, int flag
     return openat(AT_FDCWD, path, flags, mode);
 }
 
-/// openat2(2): a descriptor, as openat. `path` and `how` must outlive the await.
+/// openat2(2): a descriptor, like openat. `path` and `how` must outlive the await.
 inline descriptor_operation openat2(int dirfd, path_argument path COIL_LIFETIMEBOUND,
                                     const ::open_how* how, std::size_t size) noexcept {
     return detail::make_descriptor_operation(uring::prep::openat2(dirfd, path.c_str(), how, size));
 }
 
-/// close(2): 0. The descriptor is closed even if the result is an error other than -ECANCELED or
+/// close(2): 0. The descriptor is closed even if the call fails, unless the error is -ECANCELED or
 /// -EBADF. The slot of a direct descriptor is free afterwards.
 inline operation close(descriptor fd) noexcept {
 #if COIL_ASSERTIONS
@@ -162,7 +167,7 @@ inline operation close(descriptor fd) noexcept {
 /// A round trip through the kernel without effect: 0.
 inline operation nop() noexcept { return detail::make_operation(uring::prep::nop()); }
 
-/// poll(2) on one descriptor: gives the ready events once one of `events` (POLLIN, POLLOUT, ...),
+/// poll(2) on one descriptor: returns the ready events once one of `events` (POLLIN, POLLOUT, ...),
 /// POLLERR or POLLHUP is ready.
 inline operation poll(descriptor fd, unsigned events) noexcept {
     return detail::make_operation(fd, uring::prep::poll_add(fd.number(), events));

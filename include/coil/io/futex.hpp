@@ -11,7 +11,7 @@
 struct futex_waitv; // <linux/futex.h>
 
 // futex(2): waiting on words of memory shared with other threads and processes. Every function only
-// describes the call; co_await starts it and gives an io_result: a value ≥ 0 or -errno. A word is
+// describes the call; co_await starts it and returns an io_result: a value ≥ 0 or -errno. A word is
 // 32 bits wide (the only width that Linux implements) and aligned, for example a
 // std::atomic<std::uint32_t>. There is no timeout argument: use timeout(op, d).
 //
@@ -22,11 +22,11 @@ struct futex_waitv; // <linux/futex.h>
 
 namespace coil::io {
 
-/// FUTEX_WAIT_BITSET of futex(2): waits while `*word == value`. Gives 0 when woken, possibly
+/// FUTEX_WAIT_BITSET of futex(2): waits while `*word == value`. Returns 0 when woken, possibly
 /// spuriously: re-check the word. -EAGAIN if the word differs on entry. `mask` selects the wakers.
 /// The word must outlive the await.
 ///
-/// When cancelled it gives -ECANCELED, or 0 if a waker had already selected this waiter: the
+/// When cancelled it returns -ECANCELED, or 0 if a waker had already selected this waiter: the
 /// wake-up then counts as received and is not lost.
 ///
 /// IORING_OP_FUTEX_WAIT (Linux 6.7); older kernels: -EOPNOTSUPP.
@@ -37,7 +37,7 @@ inline operation futex_wait(const void* word, std::uint64_t value,
 }
 
 /// FUTEX_WAKE_BITSET of futex(2): wakes up to `count` waiters whose masks share a bit with `mask`
-/// and gives their number. A `count` of 0 wakes no waiter.
+/// and returns their number. A `count` of 0 wakes no waiter.
 ///
 /// IORING_OP_FUTEX_WAKE (Linux 6.7); older kernels: the system call, immediately.
 inline operation futex_wake(const void* word, std::uint64_t count,
@@ -46,9 +46,9 @@ inline operation futex_wake(const void* word, std::uint64_t count,
     return detail::make_operation(uring::prep::futex_wake(word, count, mask, flags));
 }
 
-/// futex_waitv(2): waits on up to 128 words at once; gives the index of the one that was woken,
-/// -EAGAIN if one differs on entry. The array and the words must outlive the await. Cancellation as
-/// futex_wait().
+/// futex_waitv(2): waits on up to 128 words; returns the index of the one that was woken, or
+/// -EAGAIN if one differs on entry. The array and the words must outlive the await. Cancellation:
+/// as for futex_wait().
 ///
 /// IORING_OP_FUTEX_WAITV (Linux 6.7); older kernels: -EOPNOTSUPP.
 inline operation futex_waitv(std::span<const uring::futex_waiter> waiters) noexcept {
@@ -56,15 +56,15 @@ inline operation futex_waitv(std::span<const uring::futex_waiter> waiters) noexc
         uring::prep::futex_waitv(waiters.data(), static_cast<unsigned>(waiters.size())));
 }
 
-/// As above, with the type of <linux/futex.h>, which has the same layout. Linux defines no `flags`
-/// yet: any gives -EINVAL.
+/// The same with the type of <linux/futex.h>, which has the same layout. Linux defines no `flags`
+/// yet: values other than 0 fail with -EINVAL.
 inline operation futex_waitv(const struct ::futex_waitv* waiters, unsigned count,
                              unsigned flags = 0) noexcept {
     return detail::make_operation(uring::prep::futex_waitv(
         reinterpret_cast<const uring::futex_waiter*>(waiters), count, flags));
 }
 
-/// As above, for an array, span or vector.
+/// The same for an array, span or vector.
 template <std::ranges::contiguous_range Waiters>
     requires std::same_as<std::ranges::range_value_t<Waiters>, struct ::futex_waitv>
 operation futex_waitv(Waiters&& waiters) noexcept {

@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 
 // Datagrams and messages: transfers with an address, several buffers or control data. Every
-// function only describes the call; co_await starts it and gives an io_result: bytes ≥ 0 or -errno.
-// Addresses and message headers belong to the caller and must outlive the await.
+// function only describes the call; co_await starts it and returns an io_result: bytes ≥ 0 or
+// -errno. Addresses and message headers belong to the caller and must outlive the await.
 
 namespace coil::io {
 

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 
 // Metadata, allocation, durability and advice for files. Every function only describes the call;
-// co_await starts it and gives an io_result: 0 or -errno, as the man page says. The kernel's
+// co_await starts it and returns an io_result: 0 or -errno, as the man page says. The kernel's
 // workers execute these calls, so a slow disk does not block the context.
 
 namespace coil::io {
@@ -31,14 +31,14 @@ inline operation fsync(descriptor fd) noexcept {
     return detail::make_operation(fd, uring::prep::fsync(fd.number()));
 }
 
-/// fdatasync(2): as fsync, without metadata that reading the data does not need.
+/// fdatasync(2): like fsync, but without metadata that reading the data does not need.
 inline operation fdatasync(descriptor fd) noexcept {
     return detail::make_operation(fd, uring::prep::fdatasync(fd.number()));
 }
 
-/// sync_file_range(2): 0. Flushes neither metadata nor the device's cache, so it gives no
-/// durability. The ring takes up to 4 GiB − 1 at a time: a larger or negative number gives -EINVAL;
-/// 0 means to the end of the file.
+/// sync_file_range(2): 0. Flushes neither metadata nor the device's cache, so it does not make data
+/// durable. The ring takes up to 4 GiB − 1 at a time: a larger or negative number fails with
+/// -EINVAL; 0 means to the end of the file.
 inline operation sync_file_range(descriptor fd, ::off_t offset, ::off_t nbytes,
                                  unsigned flags) noexcept {
     uring::sqe request =
@@ -91,14 +91,14 @@ inline operation setxattr(path_argument path COIL_LIFETIMEBOUND, const char* nam
         uring::prep::setxattr(path.c_str(), name, value.data(), value.size(), flags));
 }
 
-/// fgetxattr(2), as getxattr.
+/// fgetxattr(2), like getxattr.
 inline operation fgetxattr(descriptor fd, const char* name,
                            mutable_buffer value COIL_LIFETIMEBOUND) noexcept {
     return detail::make_operation(
         fd, uring::prep::fgetxattr(fd.number(), name, value.data(), value.size()));
 }
 
-/// fsetxattr(2), as setxattr.
+/// fsetxattr(2), like setxattr.
 inline operation fsetxattr(descriptor fd, const char* name, const_buffer value COIL_LIFETIMEBOUND,
                            int flags = 0) noexcept {
     return detail::make_operation(

@@ -1,12 +1,12 @@
 #pragma once
 
+#include <coil/base/std_chrono.hpp>
 #include <coil/context/event_loop.hpp>
 #include <coil/context/multishot.hpp>
 #include <coil/context/sleep.hpp>
 #include <coil/io/descriptor.hpp>
 #include <coil/uring/abi.hpp>
 
-#include <chrono>
 #include <cstdint>
 
 // Multishot requests whose results are numbers: accept, poll, timeout. io/receive.hpp documents
@@ -44,7 +44,7 @@ private:
     descriptor fd_;
     int flags_;
     bool direct_;
-    bool attached_ = false; // to the ring, whose end closes direct descriptors
+    bool attached_ = false; // to the ring, which closes direct descriptors when it ends
 };
 
 /// The stream returned by poll_multishot.
@@ -110,21 +110,21 @@ private:
     return {fd, flags, false};
 }
 
-/// As accept_multishot, into free slots of the context's table: construct an io::direct_descriptor
-/// from *peer.
+/// Like accept_multishot, but into free slots of the context's table: construct an
+/// io::direct_descriptor from *peer.
 [[nodiscard]] inline accept_stream accept_multishot_direct(descriptor fd, int flags = 0) noexcept {
     return {fd, flags, true};
 }
 
 /// poll(2), repeatedly (IORING_OP_POLL_ADD multishot, Linux 5.13; before, one request per event):
-/// gives the events each time new ones occur. Edge-triggered: an event that remains ready is not
+/// returns the events each time new ones occur. Edge-triggered: an event that remains ready is not
 /// reported again.
 [[nodiscard]] inline poll_stream poll_multishot(descriptor fd, unsigned events) noexcept {
     return {fd, events};
 }
 
 /// A tick every `interval`, starting with the first next() (IORING_OP_TIMEOUT, Linux 5.4). Uses one
-/// request per tick, as the kernel's multishot timeout accumulates delays and stops while the
+/// request per tick, because the kernel's multishot timeout accumulates delays and stops while the
 /// context is busy. It does not drift; missed ticks are counted, not lost.
 template <class Rep, class Period>
 [[nodiscard]] timeout_stream

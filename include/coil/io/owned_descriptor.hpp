@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/context/detail/descriptor_owners.hpp>
 
 #include <utility>
@@ -15,22 +16,25 @@ public:
     /// Takes ownership of a descriptor; with a negative number it owns nothing.
     explicit owned_descriptor(int fd) noexcept
         : fd_(fd < 0 ? -1 : coil::detail::owned_by(fd, "io::owned_descriptor")) {}
-    owned_descriptor(owned_descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    owned_descriptor(owned_descriptor&& other) noexcept
+        : fd_(coil::detail::exchange(other.fd_, -1)) {}
     owned_descriptor& operator=(owned_descriptor&& other) noexcept {
         if (this != &other) {
             const owned_descriptor closing(std::move(*this));
-            fd_ = std::exchange(other.fd_, -1);
+            fd_ = coil::detail::exchange(other.fd_, -1);
         }
         return *this;
     }
-    /// close(2), at once.
+    /// close(2), immediately.
     ~owned_descriptor();
 
     [[nodiscard]] explicit operator bool() const noexcept { return fd_ >= 0; }
     /// The descriptor, or −1 if it owns nothing.
     [[nodiscard]] int native_handle() const noexcept { return fd_; }
-    /// Gives up ownership.
-    [[nodiscard]] int release() noexcept { return coil::detail::given_up(std::exchange(fd_, -1)); }
+    /// Releases ownership.
+    [[nodiscard]] int release() noexcept {
+        return coil::detail::given_up(coil::detail::exchange(fd_, -1));
+    }
 
 private:
     int fd_ = -1;

@@ -12,8 +12,8 @@
 #include <fcntl.h>
 
 // Pipes, and transfers between descriptors without a copy in user space. Every function only
-// describes the call; co_await starts it and gives an io_result: a value ≥ 0 or -errno, as the man
-// page says.
+// describes the call; co_await starts it and returns an io_result: a value ≥ 0 or -errno, as the
+// man page says.
 
 namespace coil::io {
 
@@ -41,7 +41,7 @@ inline io_awaitable<detail::pipe_element> pipe(int (&fds)[2], int flags = 0) noe
     return io_awaitable<detail::pipe_element>(detail::pipe_element(fds, flags));
 }
 
-/// pipe2(2), as pipe.
+/// pipe2(2): the same as pipe.
 inline io_awaitable<detail::pipe_element> pipe2(int (&fds)[2], int flags) noexcept {
     return pipe(fds, flags);
 }

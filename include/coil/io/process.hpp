@@ -15,12 +15,12 @@ namespace coil::io {
 /// child has changed state. `*info` may be null and must outlive the await; as with the system
 /// call, it is also written when the call fails.
 ///
-/// When cancelled it gives -ECANCELED, and the child can still be waited for; or 0 if the child had
-/// already changed state. A destroyed await may have reaped the child; if that matters, use WNOWAIT
-/// and reap afterwards.
+/// When cancelled it returns -ECANCELED, and the child can still be waited for; or 0 if the child
+/// had already changed state. A destroyed await may have reaped the child; if that matters, use
+/// WNOWAIT and reap afterwards.
 ///
-/// IORING_OP_WAITID (Linux 6.7). Older kernels: with WNOHANG the system call, immediately; without,
-/// -EOPNOTSUPP: await io::poll(pidfd, POLLIN) there, and then waitid with WNOHANG.
+/// IORING_OP_WAITID (Linux 6.7). Older kernels: with WNOHANG the system call, immediately; without
+/// it, -EOPNOTSUPP: there, await io::poll(pidfd, POLLIN) and then waitid with WNOHANG.
 inline operation waitid(::idtype_t idtype, ::id_t id, ::siginfo_t* info, int options) noexcept {
     return detail::make_operation(uring::prep::waitid(idtype, id, info, options));
 }

@@ -23,13 +23,13 @@
 // buffers while waiting). Up to 64 results may be queued, or 4 while the pool is short of buffers;
 // at that limit the request is stopped until the results have been taken. Destroying a stream
 // cancels its request, waits until the kernel has released its buffers, and discards queued
-// results; a waiting next() gives -ECANCELED. A stream does not keep run() going: when no task is
-// left its request is ended, and the next run submits it again.
+// results; a waiting next() returns -ECANCELED. A stream does not keep run() going: when no task is
+// left, its request is ended, and the next run submits it again.
 
 namespace coil {
 
-/// A piece of received data, or the reason why there is none: convertible to bool, dereferences to
-/// the buffer, and has a result.
+/// A piece of received data, or the reason why there is none. It converts to bool, `*` and `->`
+/// access the buffer, and result() returns the number of bytes or the error.
 class received_buffer {
 public:
     received_buffer() noexcept = default;
@@ -44,7 +44,7 @@ public:
 
     /// The number of bytes, 0 at the end of the data (the peer has shut down its side), or -errno.
     [[nodiscard]] io_result result() const noexcept { return result_; }
-    /// No error if there is data, or at its end.
+    /// No error if there is data, nor at the end of the data.
     [[nodiscard]] std::error_code error() const noexcept { return result_.error(); }
 
 private:
@@ -99,6 +99,30 @@ protected:
     static received_buffer received(byte_source* self, const multishot_result& r) noexcept;
 };
 
+/// A stream of messages with their addresses and control data.
+class message_source : public buffer_source {
+protected:
+    message_source(buffer_pool& pool, io::descriptor fd, int flags, unsigned name_room,
+                   unsigned control_room) noexcept
+        : buffer_source(pool, fd, false), flags_(flags) {
+        layout_.msg_namelen = name_room;
+        layout_.msg_controllen = control_room;
+    }
+    ~message_source() = default;
+
+    static received_message received(message_source* self, const multishot_result& r) noexcept;
+
+private:
+    uring::sqe group_request(unsigned group) noexcept override;
+    uring::sqe own_request(std::byte* data, std::size_t size) noexcept override;
+    int own_filled(std::byte* data, int result) noexcept override;
+
+    ::msghdr layout_{};  // only the lengths of name and control data
+    ::msghdr message_{}; // for a request with a buffer of its own
+    ::iovec part_{};
+    int flags_;
+};
+
 } // namespace detail
 
 namespace io {
@@ -139,14 +163,11 @@ private:
 };
 
 /// The stream returned by recvmsg_multishot.
-class recvmsg_stream final : detail::buffer_source {
+class recvmsg_stream final : detail::message_source {
 public:
     recvmsg_stream(descriptor fd, buffer_pool& pool, int flags, unsigned name_room,
                    unsigned control_room) noexcept
-        : buffer_source(pool, fd, false), flags_(flags) {
-        layout_.msg_namelen = name_room;
-        layout_.msg_controllen = control_room;
-    }
+        : message_source(pool, fd, flags, name_room, control_room) {}
     ~recvmsg_stream() { close(); }
 
     /// The next message; false on errors, see received_message::result().
@@ -154,17 +175,6 @@ public:
 
 private:
     friend class multishot_next<recvmsg_stream>;
-
-    static received_message received(recvmsg_stream* self,
-                                     const detail::multishot_result& r) noexcept;
-    uring::sqe group_request(unsigned group) noexcept override;
-    uring::sqe own_request(std::byte* data, std::size_t size) noexcept override;
-    int own_filled(std::byte* data, int result) noexcept override;
-
-    ::msghdr layout_{};  // only the lengths of name and control data
-    ::msghdr message_{}; // for a request with a buffer of its own
-    ::iovec part_{};
-    int flags_;
 };
 
 /// recv(2), repeatedly (IORING_OP_RECV multishot, Linux 6.0; before, one request per piece). `pool`
@@ -178,7 +188,7 @@ private:
 }
 
 /// read(2), repeatedly, from pollable files: pipes, sockets, terminals, eventfd(2)
-/// (IORING_OP_READ_MULTISHOT, Linux 6.7; before, one request per piece). Regular files give
+/// (IORING_OP_READ_MULTISHOT, Linux 6.7; before, one request per piece). Regular files fail with
 /// -EBADFD.
 [[nodiscard]] inline read_stream read_multishot(descriptor fd, buffer_pool& pool) noexcept {
     return {fd, pool};

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <coil/base/assert.hpp>
+#include <coil/context/detail/current_loop.hpp>
 #include <coil/context/event_loop.hpp>
 #include <coil/core/buffer.hpp>
+#include <coil/core/detail/debug_reports.hpp>
 #include <coil/io/descriptor.hpp>
 #include <coil/io/file.hpp>
 
@@ -15,8 +18,10 @@ namespace coil::io {
 /// A part of a buffer that is registered with the context, for read_fixed and write_fixed.
 class registered_buffer {
 public:
-    registered_buffer(mutable_buffer bytes, unsigned index) noexcept
-        : bytes_(bytes), index_(index) {}
+    /// `context`: the io_context::loop() that the buffer is registered with, if known.
+    registered_buffer(mutable_buffer bytes, unsigned index,
+                      const detail::event_loop* context = nullptr) noexcept
+        : bytes_(bytes), index_(index), context_(context) {}
 
     [[nodiscard]] void* data() const noexcept { return bytes_.data(); }
     [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
@@ -24,17 +29,28 @@ public:
     /// Its slot in the ring's table: the `buf_index` of Linux.
     [[nodiscard]] unsigned index() const noexcept { return index_; }
 
-    /// At most the first `n` bytes; all but the first `n`.
+    /// first(): at most the first `n` bytes. drop(): all but the first `n` bytes.
     [[nodiscard]] registered_buffer first(std::size_t n) const noexcept {
-        return {{bytes_.data(), n < size() ? n : size()}, index_};
+        return {{bytes_.data(), n < size() ? n : size()}, index_, context_};
     }
     [[nodiscard]] registered_buffer drop(std::size_t n) const noexcept {
-        return {bytes_.drop(n), index_};
+        return {bytes_.drop(n), index_, context_};
+    }
+
+    /// In debug builds, reports if the calling coroutine runs on another context.
+    void check_context() const noexcept {
+#if COIL_ASSERTIONS
+        if (context_ != nullptr && detail::current_loop != nullptr &&
+            context_ != detail::current_loop) [[unlikely]] {
+            detail::report_foreign_buffer();
+        }
+#endif
     }
 
 private:
     mutable_buffer bytes_;
     unsigned index_;
+    const detail::event_loop* context_;
 };
 
 /// Registers buffers while this object lives: the kernel maps them once instead of at each call.
@@ -61,7 +77,7 @@ public:
 
     [[nodiscard]] std::size_t size() const noexcept { return memory_.size(); }
     [[nodiscard]] registered_buffer operator[](std::size_t i) const noexcept {
-        return {memory_[i], first_ + static_cast<unsigned>(i)};
+        return {memory_[i], first_ + static_cast<unsigned>(i), loop_};
     }
 
 private:
@@ -75,10 +91,12 @@ private:
 /// read_fixed and write_fixed with a registered_buffer in place of a `buf_index`.
 inline operation read_fixed(descriptor fd, registered_buffer buf,
                             ::off_t offset = current_position) noexcept {
+    buf.check_context();
     return read_fixed(fd, buf.bytes(), offset, buf.index());
 }
 inline operation write_fixed(descriptor fd, registered_buffer buf,
                              ::off_t offset = current_position) noexcept {
+    buf.check_context();
     return write_fixed(fd, buf.bytes(), offset, buf.index());
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/context/operation.hpp>
 #include <coil/io/detail/signal_element.hpp>
 
@@ -20,8 +21,8 @@ namespace coil {
 ///     }
 ///     co_await when_any(serve(), signals.next());
 ///
-/// A signal of the set interrupts no thread: it stays pending until next() takes it. Further
-/// signals of the same number that arrive before that are merged with it (signal(7)).
+/// A signal of the set does not interrupt any thread: it stays pending until next() takes it.
+/// Further signals of the same number that arrive before that are merged with it (signal(7)).
 ///
 /// Threading: the constructor blocks the signals on the calling thread, and threads started later
 /// inherit that. An older thread that does not block them receives them instead, with their usual
@@ -43,18 +44,22 @@ public:
     explicit signal_set(int signal, More... more)
         : source_(set_of(std::initializer_list<int>{signal, more...})) {}
     explicit signal_set(std::span<const int> signals);
+    /// Produces a readable compiler error.
+    template <std::convertible_to<const char*>... Names>
+        requires(sizeof...(Names) > 0)
+    signal_set(Names&&...) COIL_DELETE("signals are numbers: signal_set{SIGINT, SIGTERM}");
     signal_set(signal_set&& other) noexcept = default;
     signal_set& operator=(signal_set&& other) noexcept {
-        std::swap(source_, other.source_);
+        coil::detail::swap_values(source_, other.source_);
         return *this;
     }
     ~signal_set();
 
-    /// co_await gives the number of the next signal, or -errno: -ECANCELED if the task was asked to
-    /// stop or the set is destroyed. It may be used in chains and with timeouts, as the operations
-    /// of coil::io. (In a chain, the next operation starts when a signal is pending; the signal is
-    /// not consumed. With a timeout inside a chain next() gives -EAGAIN if another waiter took the
-    /// signal first.)
+    /// co_await returns the number of the next signal, or -errno: -ECANCELED if the task was asked
+    /// to stop or the set is destroyed. It may be used in chains and with timeouts, like the
+    /// operations of coil::io. (In a chain, the next operation starts when a signal is pending; the
+    /// signal is not consumed. With a timeout inside a chain, next() returns -EAGAIN if another
+    /// waiter took the signal first.)
     io_awaitable<detail::signal_element> next() const noexcept {
         return io_awaitable<detail::signal_element>(detail::signal_element(source_));
     }

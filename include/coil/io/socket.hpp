@@ -2,7 +2,9 @@
 
 #include <coil/context/operation.hpp>
 #include <coil/core/buffer.hpp>
+#include <coil/core/config.hpp>
 #include <coil/io/descriptor.hpp>
+#include <coil/io/detail/socket_flags.hpp>
 #include <coil/uring/prep.hpp>
 
 #include <concepts>
@@ -10,8 +12,8 @@
 
 #include <sys/socket.h>
 
-// Socket calls. Every function only describes the call; co_await starts it and gives an io_result:
-// a value ≥ 0 or -errno. Addresses belong to the caller and must outlive the await.
+// Socket calls. Every function only describes the call; co_await starts it and returns an
+// io_result: a value ≥ 0 or -errno. Addresses belong to the caller and must outlive the await.
 
 namespace coil::io {
 
@@ -45,10 +47,13 @@ inline operation connect(descriptor fd, const ::sockaddr* address, ::socklen_t l
 
 /// send(2): bytes sent, perhaps fewer than requested. In the middle of a `&&` chain coil adds
 /// MSG_WAITALL: the next operation starts when everything has been sent, and a send that remains
-/// short ends the chain. Never raises SIGPIPE: a closed connection gives -EPIPE. On a full AF_UNIX
-/// datagram socket, Linux sends an empty datagram: see docs/reference/operations.md, and use
-/// write().
-inline operation send(descriptor fd, const_buffer buf COIL_LIFETIMEBOUND, int flags = 0) noexcept {
+/// short ends the chain. Never raises SIGPIPE: on a closed connection it returns -EPIPE. On a full
+/// AF_UNIX datagram socket, Linux sends an empty datagram: see docs/reference/operations.md, and
+/// use write().
+inline operation send(descriptor fd, const_buffer buf COIL_LIFETIMEBOUND, int flags = 0) noexcept
+    COIL_WARN_IF(detail::may_be_a_length(flags, detail::send_flags, buf.size()),
+                 "the argument after the buffer is the flags; the length is part of the buffer") {
+    detail::check_flags(flags, detail::send_flags, buf.size());
     return detail::make_operation(fd, uring::prep::send(fd.number(), buf.data(),
                                                         detail::transfer_size(buf.size()),
                                                         flags | MSG_NOSIGNAL));
@@ -59,7 +64,7 @@ template <detail::bare_pointer Data, std::integral Size>
 operation send(descriptor fd, Data&& data, Size n, int flags = 0)
     COIL_DELETE("pass the length as a part of the buffer: {data, n}");
 
-/// Rejects a length in the place of the flags: the length is part of the buffer.
+/// Rejects a length in place of the flags: the length is part of the buffer.
 template <std::same_as<std::size_t> Flags>
 operation send(descriptor fd, const_buffer buf COIL_LIFETIMEBOUND, Flags flags) noexcept {
     static_assert(detail::are_flags<Flags>,
@@ -68,8 +73,10 @@ operation send(descriptor fd, const_buffer buf COIL_LIFETIMEBOUND, Flags flags) 
 }
 
 /// recv(2): bytes received, 0 when the peer has shut down its side.
-inline operation recv(descriptor fd, mutable_buffer buf COIL_LIFETIMEBOUND,
-                      int flags = 0) noexcept {
+inline operation recv(descriptor fd, mutable_buffer buf COIL_LIFETIMEBOUND, int flags = 0) noexcept
+    COIL_WARN_IF(detail::may_be_a_length(flags, detail::recv_flags, buf.size()),
+                 "the argument after the buffer is the flags; the length is part of the buffer") {
+    detail::check_flags(flags, detail::recv_flags, buf.size());
     return detail::make_operation(
         fd, uring::prep::recv(fd.number(), buf.data(), detail::transfer_size(buf.size()), flags));
 }
@@ -79,7 +86,7 @@ template <detail::bare_pointer Data, std::integral Size>
 operation recv(descriptor fd, Data&& data, Size n, int flags = 0)
     COIL_DELETE("pass the length as a part of the buffer: {data, n}");
 
-/// Rejects a length in the place of the flags: the length is part of the buffer.
+/// Rejects a length in place of the flags: the length is part of the buffer.
 template <std::same_as<std::size_t> Flags>
 operation recv(descriptor fd, mutable_buffer buf COIL_LIFETIMEBOUND, Flags flags) noexcept {
     static_assert(detail::are_flags<Flags>,

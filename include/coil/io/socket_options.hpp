@@ -9,10 +9,11 @@
 
 // Socket options. The ring supports them as commands to the socket (IORING_OP_URING_CMD, Linux
 // 6.7): setsockopt(2) for every level, getsockopt(2) for SOL_SOCKET only. If the ring refuses a
-// command, the system call is made when the refusal arrives, within the same await, also in a chain
+// command, the system call is made when the refusal arrives, within the same await, even in a chain
 // (whose next call is then submitted separately). Options never wait for a peer, so this call does
 // not block. The system call needs a plain descriptor: with a direct one the result is -EOPNOTSUPP.
-// A descriptor that is not a socket also gives -EOPNOTSUPP, where the system call gives -ENOTSOCK.
+// A descriptor that is not a socket also returns -EOPNOTSUPP, whereas the system call fails with
+// ENOTSOCK.
 
 namespace coil::io {
 

@@ -16,14 +16,14 @@
 // Zero-copy sends. The kernel posts two completions: the result, and a notification when the
 // network stack no longer uses the memory. The await returns after the notification, so the buffer
 // may be reused as after send(2). With TCP the notification follows the peer's acknowledgement: the
-// await takes at least a round trip, and to an unreachable peer it lasts until TCP gives up,
-// cancelled or not. Zero-copy pays off for buffers of about ten kilobytes or more with several
-// sends in flight; the loopback interface copies anyway.
+// await takes at least a round trip, and if the peer is unreachable it lasts until TCP gives up,
+// even if it is cancelled. Zero-copy pays off for buffers of about ten kilobytes or more with
+// several sends in flight; the loopback interface copies anyway.
 //
-// Sockets that do not support it (AF_UNIX) give -EOPNOTSUPP.
+// Sockets that do not support it (AF_UNIX) fail with -EOPNOTSUPP.
 //
-// `zc_flags` are uring::recvsend_flag::* (IORING_RECVSEND_*, IORING_SEND_ZC_*), any other gives
-// -EINVAL:
+// `zc_flags` are uring::recvsend_flag::* (IORING_RECVSEND_*, IORING_SEND_ZC_*); any other flag
+// fails with -EINVAL:
 // - poll_first: the socket is known to be full, so wait for space before the first try;
 // - zc_report_usage (Linux 6.2; before, -EINVAL): the notification says whether the data was copied
 //   after all. The await's only result is the number of bytes sent, so this report is not visible;
@@ -31,7 +31,7 @@
 
 namespace coil::io {
 
-/// The awaitable of a zero-copy call; co_await gives an io_result.
+/// The awaitable of a zero-copy call; co_await returns an io_result.
 using zero_copy_operation = io_awaitable<detail::zero_copy_element>;
 
 /// send(2) without a copy (IORING_OP_SEND_ZC, Linux 6.0; before, with a copy): bytes sent, perhaps
@@ -45,7 +45,7 @@ inline zero_copy_operation send_zc(descriptor fd, const_buffer buf COIL_LIFETIME
                                  detail::zero_copy_flags(zc_flags)))));
 }
 
-/// Rejects a length in the place of the flags: the length is part of the buffer.
+/// Rejects a length in place of the flags: the length is part of the buffer.
 template <std::same_as<std::size_t> Flags>
 zero_copy_operation send_zc(descriptor fd, const_buffer buf COIL_LIFETIMEBOUND, Flags flags,
                             unsigned zc_flags = 0) noexcept {
@@ -54,7 +54,7 @@ zero_copy_operation send_zc(descriptor fd, const_buffer buf COIL_LIFETIMEBOUND, 
     return send_zc(fd, buf, static_cast<int>(flags), zc_flags);
 }
 
-/// As above, from a registered buffer, which also saves pinning the pages for each call. (A
+/// The same from a registered buffer, which also saves pinning the pages for each call. (A
 /// template, so that `{pointer, bytes}` selects the overload above.)
 template <std::same_as<registered_buffer> Buffer>
 zero_copy_operation send_zc(descriptor fd, Buffer buf, int flags = 0,

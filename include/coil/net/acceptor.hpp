@@ -1,13 +1,16 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/core/task.hpp>
 #include <coil/net/endpoint.hpp>
 #include <coil/net/inet_address.hpp>
 #include <coil/net/socket.hpp>
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace coil::net {
@@ -30,7 +33,8 @@ public:
     socket_file_owner() noexcept = default;
     explicit socket_file_owner(std::string path);
     socket_file_owner(socket_file_owner&& other) noexcept
-        : path_(std::exchange(other.path_, {})), inode_(other.inode_), device_(other.device_) {}
+        : path_(coil::detail::exchange(other.path_, {})), inode_(other.inode_),
+          device_(other.device_) {}
     socket_file_owner& operator=(socket_file_owner&& other) noexcept;
     ~socket_file_owner() { remove(); }
 
@@ -44,14 +48,14 @@ private:
 
 } // namespace detail
 
-/// A listening socket: TCP, or of the Unix domain.
+/// A listening socket, for TCP or the Unix domain.
 ///
 ///     net::acceptor ac{net::inet_address{port}};
 ///     while (net::socket peer = co_await ac.accept())
 ///         co_spawn(session(std::move(peer)));
 ///
 /// The constructor binds and listens, with SO_REUSEADDR; on failure it throws std::system_error
-/// whose message names the address (EADDRINUSE, EACCES, ...). Threading and lifetime as
+/// whose message names the address (EADDRINUSE, EACCES, ...). Threading and lifetime: as for
 /// net::socket.
 ///
 /// Binding to a Unix path replaces a stale socket file, that is, one that refuses connections
@@ -61,15 +65,24 @@ private:
 class acceptor {
 public:
     explicit acceptor(const endpoint& local, const acceptor_options& options = {});
+    /// Produce readable compiler errors.
+    acceptor() COIL_DELETE_COPY("an acceptor has an address: acceptor(8080)");
+    template <std::integral Port, std::integral Backlog>
+    acceptor(Port, Backlog) COIL_DELETE("name the option: acceptor(8080, {.backlog = 128})");
+    template <std::integral Port>
+    acceptor(std::string_view, Port)
+        COIL_DELETE("the address and the port are one argument: acceptor(\"0.0.0.0:8080\")");
 
-    /// accept4(2), close-on-exec: gives the next connection. Temporary errors are handled. After
-    /// ECONNABORTED, EINTR or EPROTO it accepts the next connection at once. (Linux returns a
+    /// accept4(2), close-on-exec: returns the next connection. Temporary errors are handled. After
+    /// ECONNABORTED, EINTR or EPROTO it accepts the next connection immediately. (Linux returns a
     /// connection that the client has already reset; reading from it fails.) When descriptors or
     /// memory have run out (EMFILE, ENFILE, ENOBUFS, ENOMEM) or the network reports an error
     /// (accept(2), "Error handling") it retries every few milliseconds while clients wait in the
-    /// backlog. On other errors, and when cancelled, it gives a socket that converts to false and
+    /// backlog. On other errors, and when cancelled, it returns a socket that converts to false and
     /// whose error() holds the reason.
     task<socket> accept();
+    /// Produces a readable compiler error.
+    void operator co_await() const COIL_DELETE_COPY("accept a connection: co_await ac.accept()");
 
     /// The connections as an asynchronous range; the acceptor must outlive it:
     ///
@@ -77,10 +90,15 @@ public:
     ///     while (auto peer = co_await connections.next())
     ///         co_spawn(session(std::move(*peer)));
     ///
-    /// The range ends when accept() would give a socket that converts to false.
+    /// The range ends when accept() would return a socket that converts to false.
     class connections {
     public:
         [[nodiscard]] task<std::optional<socket>> next();
+        /// Produce readable compiler errors.
+        void begin() const COIL_DELETE_COPY(
+            "write while (auto peer = co_await connections.next()) instead of for");
+        void end() const COIL_DELETE_COPY(
+            "write while (auto peer = co_await connections.next()) instead of for");
 
     private:
         friend acceptor;
@@ -101,7 +119,7 @@ private:
     void bind_unix(const endpoint& local);
 
     detail::socket_file_owner
-        file_; // removed after socket_ is closed, when no client can connect any more
+        file_; // removed after socket_ is closed, when clients can no longer connect
     socket socket_;
 };
 

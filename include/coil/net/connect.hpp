@@ -1,11 +1,12 @@
 #pragma once
 
+#include <coil/base/std_chrono.hpp>
 #include <coil/context/sleep.hpp>
 #include <coil/core/task.hpp>
 #include <coil/net/detail/connect.hpp>
 #include <coil/net/socket.hpp>
 
-#include <chrono>
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -13,7 +14,7 @@
 
 namespace coil::net {
 
-/// Connects to a host by TCP as RFC 8305 ("Happy Eyeballs") describes. The host's addresses are
+/// Connects to a host over TCP as RFC 8305 ("Happy Eyeballs") describes. The host's addresses are
 /// tried in an order that alternates between the families, IPv6 first. The next attempt begins when
 /// the previous one fails, or after 250 ms. The first established connection is returned, after the
 /// other attempts have been cancelled and closed.
@@ -25,9 +26,7 @@ namespace coil::net {
 /// the code is that of the last failure, timed_out if the limit expired, or that of net::resolve.
 ///
 /// Cancellation: std::errc::operation_canceled; every socket is closed.
-[[nodiscard]] COIL_CORO_WRAPPER inline task<socket> connect(std::string host, std::uint16_t port) {
-    return detail::connect_by(std::move(host), port, detail::no_deadline);
-}
+[[nodiscard]] COIL_CORO_WRAPPER task<socket> connect(std::string host, std::uint16_t port);
 
 /// The same with a time limit, which includes the name look-up.
 template <class Rep, class Period>
@@ -47,5 +46,14 @@ connect(std::string host, std::uint16_t port, std::chrono::time_point<Clock, Dur
         return connect(std::move(host), port, deadline - Clock::now());
     }
 }
+
+/// Produces a readable compiler error.
+template <std::convertible_to<std::string> Host>
+[[nodiscard]] task<socket> connect(Host&&)
+    COIL_DELETE("connect takes the host and the port: connect(\"example.org\", 443)");
+template <std::convertible_to<std::string> Host, std::convertible_to<std::string> Service,
+          class... Rest>
+[[nodiscard]] task<socket> connect(Host&&, Service&&, Rest&&...)
+    COIL_DELETE("the port is a number: connect(\"example.org\", 443)");
 
 } // namespace coil::net

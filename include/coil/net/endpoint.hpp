@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/core/config.hpp>
 #include <coil/net/inet_address.hpp>
 #include <coil/net/unix_address.hpp>
 
@@ -36,6 +37,11 @@ public:
     /// inet_address does.
     endpoint(std::string_view ip, std::uint16_t port);
 
+    /// Produces a readable compiler error.
+    template <std::convertible_to<std::string_view> Port>
+    endpoint(std::string_view, const Port&)
+        COIL_DELETE("the port is a number: endpoint(\"127.0.0.1\", 80)");
+
     /// Any text that parse() accepts. Otherwise throws std::system_error with
     /// std::errc::invalid_argument and a message that quotes the text.
     template <std::convertible_to<std::string_view> Text>
@@ -43,7 +49,7 @@ public:
         : endpoint(text_tag{}, std::string_view(text)) {}
 
     /// Converts from a sockaddr. Throws std::system_error (address_family_not_supported) for other
-    /// families. AF_UNSPEC or a length of 0 gives an endpoint without an address.
+    /// families. AF_UNSPEC or a length of 0 yields an endpoint without an address.
     endpoint(const ::sockaddr* address, ::socklen_t length);
 
     /// Parses "127.0.0.1:80", "[::1]:80", "[fe80::1%eth0]:80", "unix:/run/x" or "unix:@name"

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <coil/core/config.hpp>
 #include <coil/core/task.hpp>
 #include <coil/net/inet_address.hpp>
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <system_error>
@@ -25,13 +27,18 @@ namespace coil::net {
 /// std::errc::operation_canceled if the task was asked to stop.
 ///
 /// Threading: the await resumes on its own context. Cancellation: immediate. getaddrinfo cannot be
-/// interrupted: its thread completes in the background and occupies one of the helper threads until
-/// then.
+/// interrupted: the helper thread that executes it completes the look-up in the background and is
+/// occupied until then.
 [[nodiscard]] task<std::vector<inet_address>> resolve(std::string host, std::uint16_t port);
 
-/// The same with a service name of services(5), "https", or a decimal port number, "443". Anything
-/// else (" 80", "+80", "65536") is EAI_SERVICE.
+/// The same with a service name of services(5) such as "https", or a decimal port number such as
+/// "443". Anything else (" 80", "+80", "65536") fails with EAI_SERVICE.
 [[nodiscard]] task<std::vector<inet_address>> resolve(std::string host, std::string service);
+
+/// Produces a readable compiler error.
+template <std::convertible_to<std::string> Host>
+task<std::vector<inet_address>> resolve(Host&&)
+    COIL_DELETE("resolve takes the host and the port: resolve(\"example.org\", 443)");
 
 /// The category of EAI_* codes; its messages are those of gai_strerror(3).
 [[nodiscard]] const std::error_category& resolver_category() noexcept;

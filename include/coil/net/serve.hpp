@@ -1,6 +1,9 @@
 #pragma once
 
+#include <coil/base/std_chrono.hpp>
+#include <coil/base/std_function.hpp>
 #include <coil/context/runtime.hpp>
+#include <coil/core/config.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/task.hpp>
 #include <coil/net/acceptor.hpp>
@@ -8,11 +11,10 @@
 #include <coil/net/serve_metrics.hpp>
 #include <coil/net/socket.hpp>
 
-#include <chrono>
 #include <concepts>
 #include <cstddef>
-#include <functional>
 #include <memory>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -21,11 +23,12 @@ namespace coil::net {
 /// Options of serve().
 struct serve_options {
     /// The maximum number of connections at a time, on all contexts together. Further clients wait
-    /// in the backlog; each context may have accepted one of them already.
+    /// in the backlog, except that each context may already have accepted one of them.
     std::size_t max_connections = 100'000;
-    /// A TCP connection without traffic for this long is cancelled; 0 disables the limit. The
-    /// server reads the time of the last traffic from TCP_INFO, so the handler need not do
-    /// anything. Not available for Unix sockets and in a simulated world.
+    /// A TCP connection without traffic in either direction for this long is cancelled; 0 disables
+    /// the limit. The server reads the time of the last traffic from TCP_INFO, so the handler need
+    /// not do anything. A client that only receives is not idle: use timeout() to limit the wait
+    /// for what it sends. Not available for Unix sockets.
     std::chrono::milliseconds idle{0};
     /// The time that connections have to end after the server was asked to stop. The remaining ones
     /// are then cancelled.
@@ -38,14 +41,38 @@ struct serve_options {
     acceptor_options acceptor = {};
     /// Counts what the server does, if not null.
     std::shared_ptr<serve_meter> meter = {};
+    /// The name of each connection's task, shown by dump_tasks() and in the message of its
+    /// exception. If empty, the dump shows only the functions.
+    std::string name = {};
 };
 
 namespace detail {
 
 using connection_handler = std::function<task<>(socket, inplace_stop_token)>;
 
+/// The functions that serve() accepts as its handler.
+template <class H>
+concept handles_connections = requires(H& handler, socket peer, inplace_stop_token stop) {
+    { handler(std::move(peer), stop) } -> std::convertible_to<task<>>;
+} || requires(H& handler, socket peer) {
+    { handler(std::move(peer)) } -> std::convertible_to<task<>>;
+};
+
 [[nodiscard]] task<> serve_erased(runtime& on, endpoint where, connection_handler handler,
                                   serve_options options);
+[[nodiscard]] task<> serve_here(endpoint where, connection_handler handler, serve_options options);
+
+/// Adapts a handler with one parameter to the form with two.
+template <class Handler>
+connection_handler with_stop(Handler handler) {
+    if constexpr (std::invocable<Handler&, socket, inplace_stop_token>) {
+        return connection_handler(std::move(handler));
+    } else {
+        return [h = std::move(handler)](socket peer, inplace_stop_token) mutable {
+            return h(std::move(peer));
+        };
+    }
+}
 
 } // namespace detail
 
@@ -60,31 +87,71 @@ using connection_handler = std::function<task<>(socket, inplace_stop_token)>;
 /// `hard_deadline` it destroys those that have still not ended. So it returns within the sum of
 /// both, unless a handler blocks its thread. A handler may take a second parameter, an
 /// inplace_stop_token, which is signalled when the server begins to stop, so that idle connections
-/// can end at once.
+/// can end immediately.
 ///
 /// An exception of a handler ends only its connection. It is reported to the context's
-/// on_unhandled_exception, unless it means that the connection was cancelled. If listening fails,
-/// on any of the contexts, the server stops as above and serve() throws std::system_error as
-/// acceptor does. All contexts share the handler, so it is called on several threads at once. A
-/// Unix socket has one acceptor, on the first context.
+/// on_unhandled_exception, unless it means that the connection was cancelled; the message on stderr
+/// contains the client's address and the handler's function. If listening fails, on any of the
+/// contexts, the server stops as above and serve() throws std::system_error as acceptor does. All
+/// contexts share the handler, so it is called on several threads concurrently. A Unix socket has
+/// one acceptor, on the first context.
 ///
 /// Destroying the awaiting frame, as a runtime's shutdown does, ends the server and its connections
 /// without grace. Listeners on other contexts end asynchronously.
 template <class Handler>
-    requires std::invocable<Handler&, socket, inplace_stop_token> ||
-             std::invocable<Handler&, socket>
-[[nodiscard]] COIL_CORO_WRAPPER task<> serve(runtime& on, endpoint where, Handler handler,
-                                             serve_options options = {}) {
-    if constexpr (std::invocable<Handler&, socket, inplace_stop_token>) {
-        return detail::serve_erased(on, std::move(where), std::move(handler), std::move(options));
-    } else {
-        return detail::serve_erased(
-            on, std::move(where),
-            [h = std::move(handler)](socket peer, inplace_stop_token) mutable {
-                return h(std::move(peer));
-            },
-            std::move(options));
-    }
+    requires detail::handles_connections<Handler>
+[[nodiscard("did you forget to co_await?")]] COIL_CORO_WRAPPER task<>
+serve(runtime& on, endpoint where, Handler handler, serve_options options = {}) {
+    return detail::serve_erased(on, std::move(where), detail::with_stop(std::move(handler)),
+                                std::move(options));
 }
+
+/// The same on the calling task's context alone, with one acceptor. A simulated world, which has no
+/// threads and so no runtime, runs a server in this form, with the same limits:
+///
+///     host.co_spawn(net::serve(8080, session, {.max_connections = 100, .idle = 60s}));
+template <class Handler>
+    requires detail::handles_connections<Handler>
+[[nodiscard("did you forget to co_await?")]] COIL_CORO_WRAPPER task<>
+serve(endpoint where, Handler handler, serve_options options = {}) {
+    return detail::serve_here(std::move(where), detail::with_stop(std::move(handler)),
+                              std::move(options));
+}
+
+/// Produce readable compiler errors. Those with serve_options accept a braced list.
+template <class Handler, class... Rest>
+    requires(!detail::handles_connections<Handler>)
+task<> serve(endpoint, Handler&&, Rest&&...)
+    COIL_DELETE("the handler takes the connection by value and returns a task<>: "
+                "task<> session(net::socket peer)");
+template <class Handler>
+    requires(!detail::handles_connections<Handler>)
+task<> serve(endpoint, Handler&&, serve_options)
+    COIL_DELETE("the handler takes the connection by value and returns a task<>: "
+                "task<> session(net::socket peer)");
+template <class... Rest>
+task<> serve(io_context&, Rest&&...)
+    COIL_DELETE("a server on one context is a task of it: ctx.co_spawn(net::serve(port, handler))");
+template <class Handler>
+task<> serve(io_context&, endpoint, Handler&&, serve_options)
+    COIL_DELETE("a server on one context is a task of it: ctx.co_spawn(net::serve(port, handler))");
+template <class Handler, class... Rest>
+    requires(!detail::handles_connections<Handler>)
+task<> serve(runtime&, endpoint, Handler&&, Rest&&...)
+    COIL_DELETE("the handler takes the connection by value and returns a task<>: "
+                "task<> session(net::socket peer)");
+template <class Handler, std::integral Number>
+    requires detail::handles_connections<Handler>
+task<> serve(runtime&, endpoint, Handler&&, Number)
+    COIL_DELETE("name the option: serve(rt, 8080, session, {.max_connections = 1000})");
+template <class Handler, std::integral Port>
+    requires detail::handles_connections<Handler>
+task<> serve(runtime&, Handler&&, Port)
+    COIL_DELETE("the address comes before the handler: serve(rt, 8080, session)");
+template <class Handler>
+    requires(!detail::handles_connections<Handler>)
+task<> serve(runtime&, endpoint, Handler&&, serve_options)
+    COIL_DELETE("the handler takes the connection by value and returns a task<>: "
+                "task<> session(net::socket peer)");
 
 } // namespace coil::net

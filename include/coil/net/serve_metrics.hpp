@@ -57,7 +57,7 @@ private:
     total hard_ended_{0};
 };
 
-/// Human-readable text on one line. The format may change.
+/// One line of human-readable text, which ends with a newline. The format may change.
 [[nodiscard]] std::string to_string(const serve_metrics& metrics);
 
 /// Appends the metrics in the Prometheus text format, as write_prometheus() of a context does.

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
+#include <coil/base/std_chrono.hpp>
 #include <coil/compose/link.hpp>
 #include <coil/compose/time_limit.hpp>
 #include <coil/context/detail/descriptor_owners.hpp>
@@ -13,19 +15,21 @@
 #include <coil/net/endpoint.hpp>
 #include <coil/net/inet_address.hpp>
 #include <coil/net/message.hpp>
+#include <coil/stream/byte_stream.hpp>
+#include <coil/stream/detail/vector_element.hpp>
 
 #include <cerrno>
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <limits>
 #include <span>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
 namespace coil::net {
 
-/// The result of a call that completes at once: an io_result that may also be awaited.
+/// The result of a call that completes immediately: an io_result that may also be awaited.
 class immediate_result : public io_result {
 public:
     explicit immediate_result(io_result result) noexcept : io_result(result) {}
@@ -40,10 +44,11 @@ public:
 ///     net::socket s = net::socket::create_tcp(address.family());
 ///     if (int r = co_await s.connect(address); r < 0) ...
 ///     int n = co_await s.recv(buf);
-///
-/// Threading: one context at a time. One send and one recv may be in flight together. Cancellation:
-/// as io_awaitable. No call raises SIGPIPE: a closed connection gives -EPIPE. The socket must
-/// outlive the operations awaited on it.
+/// Threading: one send and one recv may be in flight together, even on two contexts, as Linux
+/// allows for a descriptor. The object itself is not thread-safe: it must not be closed, moved or
+/// assigned to while another context uses it. Cancellation: as for io_awaitable. No call raises
+/// SIGPIPE: sending on a closed connection returns -EPIPE. The socket must outlive the operations
+/// awaited on it.
 class socket {
 public:
     /// Without a descriptor and without an error.
@@ -51,8 +56,11 @@ public:
     /// Takes ownership of a descriptor. A negative `fd` is the -errno of the call that failed to
     /// create one; error() returns it.
     explicit socket(int fd) noexcept : fd_(coil::detail::owned_by(fd, "net::socket")) {}
-    socket(socket&& other) noexcept : fd_(std::exchange(other.fd_, detail::nothing)) {}
+    socket(socket&& other) noexcept : fd_(coil::detail::exchange(other.fd_, detail::nothing)) {}
     socket& operator=(socket&& other) noexcept;
+    /// A socket is not copied.
+    socket(const socket&) COIL_DELETE_COPY("a socket has one owner: write std::move(s)");
+    socket& operator=(const socket&) COIL_DELETE_COPY("a socket has one owner: write std::move(s)");
     ~socket();
 
     /// Create stream and datagram sockets, close-on-exec. They throw std::system_error (EMFILE,
@@ -76,7 +84,7 @@ public:
     [[nodiscard]] int native_handle() const noexcept { return fd_; }
     /// Releases ownership of the descriptor.
     [[nodiscard]] int release() noexcept {
-        return coil::detail::given_up(std::exchange(fd_, detail::nothing));
+        return coil::detail::given_up(coil::detail::exchange(fd_, detail::nothing));
     }
 
     /// connect(2): 0. Keeps its own copy of the address.
@@ -84,7 +92,9 @@ public:
         return io_awaitable<detail::connect_element>(detail::connect_element(fd_, peer));
     }
     /// recv(2): bytes received, 0 when the peer has shut down its side.
-    operation recv(mutable_buffer buf COIL_LIFETIMEBOUND, int flags = 0) noexcept {
+    operation recv(mutable_buffer buf COIL_LIFETIMEBOUND, int flags = 0) noexcept COIL_WARN_IF(
+        coil::detail::may_be_a_length(flags, coil::detail::recv_flags, buf.size()),
+        "the argument after the buffer is the flags; the length is part of the buffer") {
         return io::recv(fd_, buf, flags);
     }
     /// Produces a readable compiler error.
@@ -99,7 +109,9 @@ public:
     /// send(2): bytes sent, perhaps fewer than requested. In the middle of a `&&` chain coil adds
     /// MSG_WAITALL: the next operation starts when everything has been sent, and a send that
     /// remains short ends the chain.
-    operation send(const_buffer buf COIL_LIFETIMEBOUND, int flags = 0) noexcept {
+    operation send(const_buffer buf COIL_LIFETIMEBOUND, int flags = 0) noexcept COIL_WARN_IF(
+        coil::detail::may_be_a_length(flags, coil::detail::send_flags, buf.size()),
+        "the argument after the buffer is the flags; the length is part of the buffer") {
         return io::send(fd_, buf, flags);
     }
     /// Produces a readable compiler error.
@@ -111,17 +123,35 @@ public:
     operation send(const_buffer buf COIL_LIFETIMEBOUND, Flags flags) noexcept {
         return io::send(fd_, buf, flags);
     }
-    /// Receives until the buffer is full; gives the number of bytes, which is smaller only if the
-    /// peer has shut down its side. On failure it gives the error even if some bytes were received.
-    /// At most 0x7ffff000 bytes, as with read(2).
+    /// Receives until the buffer is full; returns the number of bytes, which is smaller only if the
+    /// peer has shut down its side. On failure it returns the error even if some bytes were
+    /// received. At most 0x7ffff000 bytes, as with read(2).
     task<io_result> recv_all(mutable_buffer buf COIL_LIFETIMEBOUND);
-    /// Sends the whole buffer and gives its size. On failure it gives the error even if some bytes
-    /// were sent. At most 0x7ffff000 bytes, as with write(2).
+    /// Produces a readable compiler error.
+    template <coil::detail::bare_pointer Data, std::integral Size>
+    task<io_result> recv_all(Data&& data, Size n)
+        COIL_DELETE("pass the length as a part of the buffer: {data, n}");
+    /// Sends the whole buffer and returns its size. On failure it returns the error even if some
+    /// bytes were sent. At most 0x7ffff000 bytes, as with write(2).
     task<io_result> send_all(const_buffer buf COIL_LIFETIMEBOUND);
+    /// Produces a readable compiler error.
+    template <coil::detail::bare_pointer Data, std::integral Size>
+    task<io_result> send_all(Data&& data, Size n)
+        COIL_DELETE("pass the length as a part of the buffer: {data, n}");
 
     /// byte_stream: recv() and send() without flags.
     operation read_some(mutable_buffer buf COIL_LIFETIMEBOUND) noexcept { return recv(buf); }
     operation write_some(const_buffer buf COIL_LIFETIMEBOUND) noexcept { return send(buf); }
+    /// vectored_source, vectored_sink: recvmsg(2), sendmsg(2) with up to 16 buffers. The operation
+    /// keeps its own copy of the list, not of the memory.
+    auto readv_some(std::span<const mutable_buffer> to) noexcept {
+        return io_awaitable<coil::detail::socket_vector_element>(
+            coil::detail::socket_vector_element(fd_, to));
+    }
+    auto writev_some(std::span<const const_buffer> from) noexcept {
+        return io_awaitable<coil::detail::socket_vector_element>(
+            coil::detail::socket_vector_element(fd_, from));
+    }
 
     /// sendto(2): bytes sent; a datagram is sent whole or not at all. The operation keeps its own
     /// copy of the address.
@@ -146,8 +176,9 @@ public:
     }
 
     /// Sends copies of descriptors to the peer of a Unix socket (SCM_RIGHTS), together with all of
-    /// `data`, which must not be empty. Gives the size of `data`, or -errno; -EINVAL for more than
-    /// max_descriptors. The caller's descriptors stay open. They and `data` must outlive the await.
+    /// `data`, which must not be empty. Returns the size of `data`, or -errno; -EINVAL for more
+    /// than max_descriptors. The caller's descriptors stay open. They and `data` must outlive the
+    /// await.
     task<io_result> send_descriptors(std::span<const int> descriptors,
                                      const_buffer data COIL_LIFETIMEBOUND);
     /// recvmsg(2): bytes received and the descriptors sent with them. Descriptors of a discarded
@@ -160,7 +191,7 @@ public:
     /// Throws std::system_error.
     [[nodiscard]] credentials peer_credentials() const;
 
-    /// shutdown(2): no more receiving / sending.
+    /// shutdown(2) of the receiving or the sending direction.
     operation shutdown_read() noexcept { return io::shutdown(fd_, SHUT_RD); }
     operation shutdown_write() noexcept { return io::shutdown(fd_, SHUT_WR); }
     /// close(2). Afterwards the socket has no descriptor.
@@ -168,7 +199,7 @@ public:
         return io_awaitable<detail::close_element>(detail::close_element(fd_));
     }
 
-    /// bind(2), listen(2): 0 or -errno. They complete at once; awaiting the result is optional.
+    /// bind(2), listen(2): 0 or -errno. They complete immediately; awaiting the result is optional.
     immediate_result bind(const endpoint& local) noexcept;
     immediate_result listen(int backlog = SOMAXCONN) noexcept;
 
@@ -196,7 +227,30 @@ private:
     int fd_ = detail::nothing;
 };
 
+namespace detail {
+
+/// Produces a readable compiler error: `auto [n, peer] = s.recv_from(buf)` without co_await.
+template <std::size_t I>
+int get(const io_awaitable<receive_from_endpoint_element>&)
+    COIL_DELETE("did you forget to co_await? Write auto [n, peer] = co_await s.recv_from(buf)");
+
+} // namespace detail
+
 } // namespace coil::net
+
+template <>
+struct std::tuple_size<coil::io_awaitable<coil::net::detail::receive_from_endpoint_element>>
+    : std::integral_constant<std::size_t, 2> {};
+template <std::size_t I>
+struct std::tuple_element<I, coil::io_awaitable<coil::net::detail::receive_from_endpoint_element>> {
+    using type = int;
+};
+namespace coil {
+
+template <>
+inline constexpr bool is_plain_socket<net::socket> = true;
+
+} // namespace coil
 
 namespace coil::detail {
 

@@ -12,7 +12,7 @@ namespace coil::net {
 /// The address of a Unix domain socket: unix(7). A value type; it never accesses the file system.
 ///
 ///     net::unix_address control{"/run/app/control"};       // a name in the file system
-///     auto bus = net::unix_address::abstract("app/bus");   // a name that no file has
+///     auto bus = net::unix_address::abstract("app/bus");   // not in the file system
 class unix_address {
 public:
     /// The longest path or abstract name, in bytes.

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <coil/base/std_chrono.hpp>
+#include <coil/core/config.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/core/task.hpp>
 #include <coil/process/exit_status.hpp>
 #include <coil/stream/pipe_end.hpp>
 
-#include <chrono>
+#include <concepts>
 #include <csignal>
 #include <cstddef>
 #include <filesystem>
@@ -22,7 +24,7 @@ namespace detail {
 class spawn_plan;
 }
 
-/// What a standard stream of a child process is connected to.
+/// The target to which a standard stream of a child process is connected.
 class redirect {
 public:
     /// A pipe; its other end is process::stdin(), stdout() or stderr().
@@ -45,6 +47,10 @@ public:
     }
     /// For standard error: the same as standard output.
     static redirect to_stdout() { return redirect(kind::to_stdout); }
+
+    /// Produces a readable compiler error.
+    redirect(std::nullptr_t) // NOLINT(*-explicit-*)
+        COIL_DELETE("write redirect::null(), or inherit(), pipe(), file(path), descriptor(fd)");
 
 private:
     friend class detail::spawn_plan;
@@ -77,6 +83,12 @@ struct process_output {
     exit_status status;
     std::string out;
     std::string err;
+
+    /// Produces a readable compiler error.
+    template <class Text>
+        requires requires { typename Text::traits_type; }
+    operator Text() const // NOLINT(*-explicit-*)
+        COIL_DELETE("the output is a member: (co_await p.output()).out");
 };
 
 /// A child process, which this object owns. Move-only.
@@ -92,17 +104,26 @@ struct process_output {
 /// output(), or redirect.
 ///
 /// Signals: the first io_context makes the program ignore SIGPIPE, so writing to a child that has
-/// ended gives -EPIPE; in the child all signals have their default actions. While SIGCHLD is
+/// ended returns -EPIPE; in the child all signals have their default actions. While SIGCHLD is
 /// ignored, the kernel discards the status of children: waiting throws std::errc::no_child_process.
 ///
 /// Threading: on one context at a time. Cancellation: see wait(). The destructor kills (SIGKILL)
 /// and reaps a process that was not waited for.
 class process {
 public:
-    /// Starts argv[0] with posix_spawn(3); a name without a slash is searched in PATH. Blocks until
-    /// the child has called execve(2). Throws std::system_error with the name of the program:
+    /// Starts argv[0] with posix_spawn(3); a name without a slash is looked up in PATH. Blocks
+    /// until the child has called execve(2). Throws std::system_error with the name of the program:
     /// no_such_file_or_directory, permission_denied, ...
     static process spawn(const std::vector<std::string>& argv, const process_options& options = {});
+
+    /// Produce readable compiler errors.
+    template <std::convertible_to<std::string> Word, class... Rest>
+    static process spawn(Word&&, Rest&&...)
+        COIL_DELETE("pass the program and its arguments as a list: process::spawn({\"ls\", "
+                    "\"-l\"})");
+    void operator co_await() const
+        COIL_DELETE_COPY("spawn() does not wait: auto p = process::spawn({...}); co_await "
+                         "p.wait()");
 
     process(process&& other) noexcept;
     process& operator=(process&& other) noexcept;
@@ -112,23 +133,23 @@ public:
     /// The pidfd (pidfd_open(2)), owned by this object.
     [[nodiscard]] int native_handle() const noexcept { return pidfd_; }
 
-    /// The parent's ends of the standard streams that are pipes; calls on the others give -EBADF.
+    /// The parent's ends of the standard streams that are pipes; calls on the others return -EBADF.
     [[nodiscard]] pipe_end& stdin() noexcept { return stdin_; }
     [[nodiscard]] pipe_end& stdout() noexcept { return stdout_; }
     [[nodiscard]] pipe_end& stderr() noexcept { return stderr_; }
 
-    /// Closes stdin() and waits until the process has ended. Later calls give the same status.
+    /// Closes stdin() and waits until the process has ended. Later calls return the same status.
     ///
     /// Cancellation: sends SIGTERM, and SIGKILL after process_options::grace. Throws
     /// std::errc::operation_canceled once the process has ended and is reaped.
     task<exit_status> wait();
-    /// Reads stdout() and stderr() to their ends and waits for the process. If either gives more
-    /// than `limit` bytes, terminates the process as a cancelled wait() does, and throws
-    /// std::errc::message_size. Cancellation: as wait().
+    /// Reads stdout() and stderr() to their ends and waits for the process. If either has more than
+    /// `limit` bytes, terminates the process as a cancelled wait() does, and throws
+    /// std::errc::message_size. Cancellation: as for wait().
     task<process_output> output(std::size_t limit = 16 * 1024 * 1024);
 
     /// Sends a signal to the process, or to its group (new_process_group). It never reaches another
-    /// process that has reused the pid. Gives 0, also for a process that has ended but was not
+    /// process that has reused the pid. Returns 0, even for a process that has ended but was not
     /// waited for; -ESRCH after wait().
     io_result kill(int signal = SIGKILL) noexcept;
     /// Sends SIGTERM, and SIGKILL after `grace`, and waits for the process.
@@ -144,8 +165,9 @@ private:
     ::pid_t pid_ = -1;
     int pidfd_ = -1;
     bool group_ = false;
+    bool is_reaped_ = false; // status_ is known
     std::chrono::milliseconds grace_{};
-    std::optional<exit_status> status_;
+    exit_status status_;
     pipe_end stdin_;
     pipe_end stdout_;
     pipe_end stderr_;

@@ -1,14 +1,18 @@
 #pragma once
 
 #include <coil/base/owned.hpp>
+#include <coil/core/awaitable.hpp>
 #include <coil/core/buffer.hpp>
+#include <coil/core/config.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/core/task.hpp>
 #include <coil/stream/byte_stream.hpp>
 #include <coil/stream/detail/late_task.hpp>
+#include <coil/stream/detail/one_call.hpp>
 #include <coil/stream/write_all.hpp>
 
 #include <cerrno>
+#include <concepts>
 #include <coroutine>
 #include <cstddef>
 #include <cstring>
@@ -33,8 +37,14 @@ namespace coil {
 /// nothing is lost or written twice. The data of the failed call itself was not accepted, except
 /// that data larger than the buffer may have been written in part.
 template <class Sink>
-    requires byte_sink<Sink>
 class buffered_writer {
+    static constexpr bool has_sink =
+        byte_sink<Sink>; // a variable, so that the error is one sentence
+    static_assert(
+        has_sink,
+        "a buffered_writer writes to a byte_sink, such as a net::socket, an fs::file or a "
+        "pipe_end");
+
 public:
     static constexpr std::size_t default_capacity = 16 * 1024;
 
@@ -47,16 +57,21 @@ public:
     [[nodiscard]] std::size_t pending() const noexcept { return end_ - begin_; }
 
     class write_awaitable;
-    /// Gives the size of the data, or -errno. Does not suspend if the data fits into the buffer.
+    /// Returns the size of the data, or -errno. Does not suspend if the data fits into the buffer.
     /// The data must outlive the await.
     [[nodiscard("did you forget to co_await?")]] write_awaitable write(const_buffer data) noexcept {
         return write_awaitable(*this, data);
     }
+    /// Produces a readable compiler error.
+    template <detail::bare_pointer Data, std::integral Size>
+    write_awaitable write(Data&& data, Size n)
+        COIL_DELETE("pass the length as a part of the buffer: {data, n}");
     /// byte_sink: the same as write().
     write_awaitable write_some(const_buffer data) noexcept { return write(data); }
 
     /// Writes the whole buffer to the stream: 0 or -errno.
     task<io_result> flush() {
+        [[maybe_unused]] const detail::exclusive_call here(calls_, two_calls);
         while (begin_ < end_) {
             const const_buffer rest(memory_.get() + begin_, end_ - begin_);
             const int n = io_result(co_await to_.write_some(rest));
@@ -79,6 +94,9 @@ public:
     }
 
 private:
+    static constexpr const char* two_calls =
+        "two calls of one buffered_writer at a time, by two coroutines or on two threads.";
+
     [[nodiscard]] bool take(const_buffer data) noexcept {
         if (data.size() > capacity_ - end_) {
             return false;
@@ -99,6 +117,7 @@ private:
         if (take(data)) {
             co_return io_result(static_cast<int>(data.size()));
         }
+        [[maybe_unused]] const detail::exclusive_call here(calls_, two_calls);
         co_return io_result(co_await write_all(to_, data));
     }
 
@@ -107,6 +126,7 @@ private:
     std::size_t capacity_;
     std::size_t begin_ = 0;
     std::size_t end_ = 0;
+    detail::call_in_progress calls_;
 };
 
 template <class Sink>
@@ -116,8 +136,8 @@ buffered_writer(Sink&&, std::size_t) -> buffered_writer<Sink>;
 
 /// The awaitable of buffered_writer::write().
 template <class Sink>
-    requires byte_sink<Sink>
-class [[nodiscard("did you forget to co_await?")]] buffered_writer<Sink>::write_awaitable {
+class [[nodiscard("did you forget to co_await?")]] buffered_writer<Sink>::write_awaitable
+    : public detail::not_its_result<typename buffered_writer<Sink>::write_awaitable> {
 public:
     write_awaitable(buffered_writer& to, const_buffer data) noexcept : to_(&to), data_(data) {}
 
@@ -125,7 +145,10 @@ public:
     public:
         awaiter(buffered_writer& to, const_buffer data) noexcept : to_(to), data_(data) {}
 
-        [[nodiscard]] bool await_ready() noexcept { return taken_ = to_.take(data_); }
+        [[nodiscard]] bool await_ready() noexcept {
+            to_.calls_.check(two_calls);
+            return taken_ = to_.take(data_);
+        }
         template <class P>
         auto await_suspend(std::coroutine_handle<P> waiter) {
             slow_.start(to_.write_slowly(data_));

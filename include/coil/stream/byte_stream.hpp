@@ -9,7 +9,7 @@
 
 namespace coil {
 
-/// A source of bytes: `co_await s.read_some(buf)` gives the number of bytes read, at least one if
+/// A source of bytes: `co_await s.read_some(buf)` returns the number of bytes read, at least one if
 /// the buffer is not empty; 0 at the end; or -errno.
 template <class S>
 concept byte_source = requires(std::remove_reference_t<S>& s, mutable_buffer to) {
@@ -17,8 +17,8 @@ concept byte_source = requires(std::remove_reference_t<S>& s, mutable_buffer to)
     requires std::convertible_to<await_result_t<decltype(s.read_some(to))>, io_result>;
 };
 
-/// A sink for bytes: `co_await s.write_some(buf)` gives the number of bytes written, perhaps fewer
-/// than requested, or -errno; `co_await s.shutdown_write()` ends the stream: 0 or -errno.
+/// A sink for bytes: `co_await s.write_some(buf)` returns the number of bytes written, perhaps
+/// fewer than requested, or -errno; `co_await s.shutdown_write()` ends the stream: 0 or -errno.
 template <class S>
 concept byte_sink = requires(std::remove_reference_t<S>& s, const_buffer from) {
     { s.write_some(from) } -> awaitable;
@@ -31,5 +31,11 @@ concept byte_sink = requires(std::remove_reference_t<S>& s, const_buffer from) {
 /// in flight together, but not two reads or two writes.
 template <class S>
 concept byte_stream = byte_source<S> && byte_sink<S>;
+
+/// Whether read_some() and write_some() of a stream do nothing but transfer bytes of its
+/// descriptor, `int native_handle()`. duplex() may then transfer without them. Specialized for
+/// net::socket.
+template <class S>
+inline constexpr bool is_plain_socket = false;
 
 } // namespace coil

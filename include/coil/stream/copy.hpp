@@ -1,17 +1,20 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
+#include <coil/base/owned.hpp>
 #include <coil/compose/when_all.hpp>
 #include <coil/core/buffer.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/core/task.hpp>
 #include <coil/stream/byte_stream.hpp>
+#include <coil/stream/detail/splice.hpp>
 #include <coil/stream/write_all.hpp>
 
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
 namespace coil {
@@ -22,7 +25,7 @@ inline constexpr std::size_t copy_buffer_size = 64 * 1024;
 
 } // namespace detail
 
-/// Copies from `from` to `to` until `from` ends, and gives the number of bytes. `to` stays open.
+/// Copies from `from` to `to` until `from` ends, and returns the number of bytes. `to` stays open.
 ///
 ///     co_await copy(file, socket);
 ///
@@ -33,7 +36,7 @@ inline constexpr std::size_t copy_buffer_size = 64 * 1024;
 /// KiB that were read may not have been written.
 template <byte_source From, byte_sink To>
 task<std::uint64_t> copy(From& from, To& to) {
-    const auto memory = std::make_unique_for_overwrite<std::byte[]>(detail::copy_buffer_size);
+    const detail::owned<std::byte[]> memory(new std::byte[detail::copy_buffer_size]);
     const mutable_buffer buffer(memory.get(), detail::copy_buffer_size);
     std::uint64_t total = 0;
     for (;;) {
@@ -46,6 +49,14 @@ task<std::uint64_t> copy(From& from, To& to) {
     }
 }
 
+/// Produces a readable compiler error.
+template <class From, class To>
+    requires(!byte_source<From> || !byte_sink<To> || !std::is_lvalue_reference_v<From> ||
+             !std::is_lvalue_reference_v<To>)
+task<std::uint64_t> copy(From&&, To&&)
+    COIL_DELETE("copy(from, to) takes two named streams, a byte_source and a byte_sink, such as "
+                "fs::file, net::socket and pipe_end");
+
 /// The result of duplex(): the bytes copied in each direction.
 struct duplex_counts {
     std::uint64_t a_to_b = 0;
@@ -54,38 +65,55 @@ struct duplex_counts {
 
 namespace detail {
 
-/// One direction of duplex(). If both fail, only the first failure is thrown; `failed` is shared by
-/// both directions.
-template <coil::byte_source From, coil::byte_sink To>
-task<std::uint64_t> copy_and_shut_down(From& from, To& to, bool& failed) {
+/// One direction of duplex(), in which `copying` returns the number of bytes. If both fail, only
+/// the first failure is thrown; `failed` is shared by both directions.
+template <coil::byte_sink To>
+task<std::uint64_t> copy_and_shut_down(task<std::uint64_t> copying, To& to, bool& failed) {
     std::uint64_t total = 0;
     try {
-        total = co_await copy(from, to);
+        total = co_await std::move(copying);
         const int result = io_result(co_await to.shutdown_write());
         // A peer that has already closed its end is not an error.
         if (result < 0 && result != -ENOTCONN && result != -EPIPE) {
             throw std::system_error(-result, std::generic_category(), "coil: shutdown");
         }
     } catch (const std::system_error&) {
-        if (!std::exchange(failed, true)) {
+        if (!coil::detail::exchange(failed, true)) {
             throw;
         }
     }
     co_return total;
 }
 
+template <class A, class B>
+task<duplex_counts> duplex_by(task<std::uint64_t> there, task<std::uint64_t> back, A& a, B& b) {
+    bool failed = false;
+    const auto [sent, received] = co_await when_all(copy_and_shut_down(std::move(there), b, failed),
+                                                    copy_and_shut_down(std::move(back), a, failed));
+    co_return duplex_counts{sent, received};
+}
+
 } // namespace detail
 
-/// Connects two streams, as a proxy does, by copying in both directions at once. When one stream
-/// ends, the writing side of the other stream is shut down, while data still flows in the opposite
-/// direction (half-close). Returns when both have ended. An error in one direction cancels the
-/// other and is thrown.
+/// Connects two streams, as a proxy does, by copying in both directions concurrently. When one
+/// stream ends, the writing side of the other stream is shut down, while data still flows in the
+/// opposite direction (half-close). Returns when both have ended. An error in one direction cancels
+/// the other and is thrown.
+///
+/// Between two sockets, large amounts of data are moved without being copied (splice(2)). The
+/// sockets are non-blocking meanwhile, so no other call may be in flight on them. After an error or
+/// a cancellation up to 1 MiB that was received may not have been sent.
 template <byte_stream A, byte_stream B>
 task<duplex_counts> duplex(A& a, B& b) {
-    bool failed = false;
-    auto [there, back] = co_await when_all(detail::copy_and_shut_down(a, b, failed),
-                                           detail::copy_and_shut_down(b, a, failed));
-    co_return duplex_counts{there, back};
+    if constexpr (is_plain_socket<A> && is_plain_socket<B>) {
+        detail::spliced_pair pair(a.native_handle(), b.native_handle());
+        if (pair.possible()) {
+            co_return co_await detail::duplex_by(
+                detail::splice_copy(a.native_handle(), b.native_handle(), pair),
+                detail::splice_copy(b.native_handle(), a.native_handle(), pair), a, b);
+        }
+    }
+    co_return co_await detail::duplex_by(copy(a, b), copy(b, a), a, b);
 }
 
 } // namespace coil

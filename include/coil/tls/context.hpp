@@ -1,7 +1,9 @@
 #pragma once
 
+#include <coil/core/config.hpp>
 #include <coil/tls/certificate.hpp>
 
+#include <concepts>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -44,6 +46,15 @@ public:
     /// The same with the files of certificate::from_files().
     [[nodiscard]] static context server(const std::string& certificate_file,
                                         const std::string& key_file);
+
+    /// Produce readable compiler errors.
+    context() COIL_DELETE_COPY(
+        "write tls::context::client(), or tls::context::server(certificate_file, key_file)");
+    template <std::convertible_to<std::string> File>
+    static context server(File&&) COIL_DELETE(
+        "pass the files of the certificate and of its key: server(certificate_file, key_file)");
+    template <std::convertible_to<std::string_view> Text>
+    context& set_alpn(const Text&) COIL_DELETE("pass a list: set_alpn({\"h2\"})");
 
     /// The application protocols, in order of preference. A server refuses a client that offers
     /// only other protocols. Each has 1 to 255 bytes.

@@ -23,7 +23,7 @@ class engine;
 /// Threading: any thread, one at a time.
 class session {
 public:
-    /// No session: with it, the handshake is a full one.
+    /// An empty session, with which a connection performs a full handshake.
     session() noexcept = default;
 
     /// Whether there is a session.

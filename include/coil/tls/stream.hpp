@@ -27,7 +27,7 @@ namespace coil::tls {
 ///     int n = co_await s.read_some(buf);     // 0: the peer has ended the connection properly
 ///     co_await s.shutdown();
 ///
-/// Calls give the results of the transport, and these errors:
+/// Calls return the results of the transport, and these errors:
 ///
 /// - -EPROTO: the protocol failed: a malformed record, an alert of the peer, no common version;
 /// - -EKEYREJECTED: the certificate of the peer is not trusted, or is not valid for the name;
@@ -35,16 +35,16 @@ namespace coil::tls {
 /// - -ENOTCONN: there was no handshake yet;
 /// - -EPIPE: a write after shutdown_write().
 ///
-/// After the first three, last_error() describes the failure, and every later call gives the same
+/// After the first three, last_error() describes the failure, and every later call returns the same
 /// error. After an error of the transport the call may be repeated.
 ///
 /// Threading: one context at a time. One read and one write may be in flight together.
 ///
-/// Cancellation: a cancelled call gives -ECANCELED, and the connection stays usable. A handshake or
-/// shutdown continues when it is called again. A cancelled read has consumed nothing, and a
-/// cancelled write has accepted nothing. A write that had already accepted data gives the number of
-/// bytes instead of -ECANCELED, and the next call sends the rest. If a coroutine is destroyed while
-/// it awaits a call, the next call fails with -EPROTO if a transfer was in flight.
+/// Cancellation: a cancelled call returns -ECANCELED, and the connection stays usable. A handshake
+/// or shutdown continues when it is called again. A cancelled read has consumed nothing, and a
+/// cancelled write has accepted nothing. A write that had already accepted data returns the number
+/// of bytes instead of -ECANCELED, and the next call sends the rest. If a coroutine is destroyed
+/// while it awaits a call, the next call fails with -EPROTO if a transfer was in flight.
 template <byte_stream Transport>
 class basic_stream {
 public:
@@ -52,9 +52,18 @@ public:
     basic_stream(Transport transport, const context& ctx)
         : c_(std::make_unique<detail::connection<Transport>>(std::move(transport), ctx)) {}
 
+    /// Produce readable compiler errors.
+    template <class... Args>
+    task<io_result> send(Args&&...)
+        COIL_DELETE("write_some(data), or the whole: write_all(stream, data)");
+    template <class... Args>
+    task<io_result> recv(Args&&...) COIL_DELETE("a tls::stream is a byte_stream: read_some(buf)");
+    task<io_result> handshake() COIL_DELETE(
+        "pass the name that the server's certificate must have: handshake(\"example.org\")");
+
     /// A client's handshake: 0. The server's certificate must be valid for `name`, a host name or a
-    /// numeric address. A host name is also sent to the server (SNI). An empty name gives -EINVAL
-    /// unless the context allows unverified peers.
+    /// numeric address. A host name is also sent to the server (SNI). An empty name fails with
+    /// -EINVAL unless the context allows unverified peers.
     COIL_CORO_WRAPPER task<io_result> handshake(std::string name) {
         return detail::connect(*c_, std::move(name));
     }
@@ -64,7 +73,7 @@ public:
     /// byte_stream: bytes read; 0 after the peer's close_notify.
     COIL_CORO_WRAPPER task<io_result> read_some(mutable_buffer to) { return detail::read(*c_, to); }
     /// byte_stream: bytes accepted, at most 64 KiB. They are encrypted and sent before the call
-    /// returns. If sending fails, the next call gives the error.
+    /// returns. If sending fails, the next call returns the error.
     COIL_CORO_WRAPPER task<io_result> write_some(const_buffer from) {
         return detail::write(*c_, from);
     }
@@ -78,26 +87,26 @@ public:
     /// itself when a key has encrypted enough. -EOPNOTSUPP with TLS 1.2.
     COIL_CORO_WRAPPER task<io_result> update_keys() { return detail::update_keys(*c_); }
 
-    /// A session for resume(), or none. With TLS 1.3 the server sends it after the handshake: call
-    /// this after a read.
+    /// A session for resume(), or an empty one. With TLS 1.3 the server sends it after the
+    /// handshake: call this after a read.
     [[nodiscard]] tls::session session() const { return c_->engine.session(); }
-    /// Offers a session to the server in the handshake; call it before. If the server refuses the
+    /// Offers a session to the server; call it before the handshake. If the server refuses the
     /// session, the handshake is a full one.
     void resume(const tls::session& s) { c_->engine.resume(s); }
     /// Whether the handshake resumed a session.
     [[nodiscard]] bool resumed() const noexcept { return c_->engine.resumed(); }
 
-    /// The application protocol that was chosen, or an empty text.
+    /// The application protocol that was chosen, or an empty string.
     [[nodiscard]] std::string_view alpn() const noexcept { return c_->engine.alpn(); }
-    /// The name that the client asked for, or an empty text.
+    /// The name that the client asked for, or an empty string.
     [[nodiscard]] std::string_view server_name() const noexcept { return c_->engine.server_name(); }
-    /// Such as "TLSv1.3".
+    /// The protocol version, such as "TLSv1.3".
     [[nodiscard]] std::string_view version() const noexcept { return c_->engine.version(); }
-    /// Such as "TLS_AES_256_GCM_SHA384".
+    /// The cipher suite, such as "TLS_AES_256_GCM_SHA384".
     [[nodiscard]] std::string_view cipher() const noexcept { return c_->engine.cipher(); }
-    /// The subject of the peer's certificate, such as "CN = example.org", or an empty text.
+    /// The subject of the peer's certificate, such as "CN = example.org", or an empty string.
     [[nodiscard]] std::string peer_subject() const { return c_->engine.peer_subject(); }
-    /// A sentence about the failure of TLS, or an empty text.
+    /// A sentence that describes the TLS failure, or an empty string.
     [[nodiscard]] const std::string& last_error() const noexcept { return c_->engine.last_error(); }
 
     [[nodiscard]] Transport& transport() noexcept { return c_->transport; }

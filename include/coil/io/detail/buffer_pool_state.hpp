@@ -26,10 +26,10 @@ namespace coil::detail {
 ///
 /// A stream whose request failed with -ENOBUFS has data waiting. It is queued in `waiting_streams_`
 /// until the pool grants it a buffer: the stream then submits its request again, which completes
-/// immediately. The pool grants as many streams as it has buffers. Such a stream can leave its
-/// buffer unused (another reader took the data) or fail with -ENOBUFS again (another stream took
-/// the buffer). So that the streams queued behind it do not wait for it, the pool checks again
-/// every second turn of the loop while it has both free buffers and waiting streams.
+/// immediately. The pool makes as many grants as it has buffers. Such a stream can leave its buffer
+/// unused (another reader took the data) or fail with -ENOBUFS again (another stream took the
+/// buffer). So that the streams queued behind it do not wait for it, the pool checks again every
+/// second turn of the loop while it has both free buffers and waiting streams.
 class buffer_pool_state final : public ring_attachment, queue_node {
 public:
     explicit buffer_pool_state(const buffer_pool_options& options);
@@ -100,10 +100,20 @@ public:
     void ring_gone() noexcept override;
 
 private:
-    struct free_memory {
-        void operator()(std::byte* p) const noexcept;
+    /// Owns the aligned memory of `chunk_buffers_` buffers.
+    class chunk {
+    public:
+        explicit chunk(std::byte* memory) noexcept : memory_(memory) {}
+        chunk(chunk&& other) noexcept : memory_(other.memory_) { other.memory_ = nullptr; }
+        chunk& operator=(chunk&&) = delete;
+        ~chunk();
+
+        [[nodiscard]] explicit operator bool() const noexcept { return memory_ != nullptr; }
+        [[nodiscard]] std::byte* get() const noexcept { return memory_; }
+
+    private:
+        std::byte* memory_;
     };
-    using chunk = std::unique_ptr<std::byte[], free_memory>;
 
     struct buffer {
         std::atomic<std::uint32_t> references{0};

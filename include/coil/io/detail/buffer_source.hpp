@@ -68,7 +68,7 @@ private:
     bool says_nobufs_ = false;  // reads of the descriptor itself may fail with -ENOBUFS
     bool is_waiting_ = false;   // in the pool's queue
     std::uint8_t refusals_ = 0; // consecutive -ENOBUFS although the pool had buffers
-    std::uint16_t own_ = none;  // the own buffer of the request in flight
+    std::uint16_t own_ = none;  // the buffer of the request in flight, unless the kernel selects it
     /// The pool's round in which it was granted a buffer; reset by the completion.
     std::uint32_t granted_in_ = 0;
     buffer_pool_state::buffer_demand demand_ = buffer_pool_state::buffer_demand::none;

@@ -5,7 +5,7 @@
 
 namespace coil::detail {
 
-/// The request is built when the await begins: the target may have completed by then.
+/// The request is built when the await begins, because the target may have completed by then.
 class cancel_element : public io_element {
 public:
     explicit cancel_element(io_op& target) noexcept
@@ -20,8 +20,10 @@ public:
         return entry_;
     }
     [[nodiscard]] io_result result() const noexcept {
-        // Already cancelled: whether a target was found is irrelevant.
-        return io_result(cancelled_ && entry_.result != -ECANCELED ? 0 : entry_.result);
+        // If the target waits for a futex or a child, the kernel returns a count. If the target was
+        // already cancelled here, it does not matter whether the kernel found one.
+        const bool ended = entry_.result > 0 || (cancelled_ && entry_.result != -ECANCELED);
+        return io_result(ended ? 0 : entry_.result);
     }
 
 private:

@@ -8,7 +8,8 @@
 
 namespace coil::detail {
 
-/// A call that stores a file in the table, which the first such call creates.
+/// A call that stores a file in the table of direct descriptors. The first such call creates the
+/// table.
 class table_element : public io_element {
 public:
     static constexpr bool needs_result = true;
@@ -89,7 +90,7 @@ public:
     }
 
 private:
-    int slot_; // the descriptor, later its slot
+    int slot_; // the plain descriptor until the kernel replaces it by the slot
 };
 
 } // namespace coil::detail

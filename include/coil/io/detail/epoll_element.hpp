@@ -13,7 +13,7 @@
 
 namespace coil::detail {
 
-/// An array of events as epoll_wait(2) takes it.
+/// An array of events in the form that epoll_wait(2) takes.
 struct event_array {
     explicit event_array(const std::span<::epoll_event>& events) noexcept
         : data(events.data()),

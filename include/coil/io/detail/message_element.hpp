@@ -10,8 +10,8 @@
 
 namespace coil::detail {
 
-/// sendto(2). Rings before Linux 6.1 lack it, so sendmsg is used there. (The probe for sendmsg_zc,
-/// which appeared in the same release, decides.)
+/// sendto(2). io_uring lacks it before Linux 6.1, so sendmsg is used there. (The probe for
+/// sendmsg_zc, which appeared in the same release, decides.)
 class send_to_element : public io_element {
 public:
     send_to_element(io::descriptor fd, const_buffer buf, int flags, const ::sockaddr* address,
@@ -33,7 +33,8 @@ private:
         const uring::sqe call = entry_.request;
         part_ = {reinterpret_cast<void*>(call.addr), call.len};
         message_.msg_name = reinterpret_cast<void*>(call.addr2);
-        // sendmsg truncates a length that sendto refuses, and refuses a negative one.
+        // sendmsg(2) truncates an address length that sendto(2) rejects. Both reject a negative
+        // length, which therefore replaces one that is too large.
         message_.msg_namelen =
             call.addr_len <= sizeof(::sockaddr_storage) ? call.addr_len : ~::socklen_t{0};
         message_.msg_iov = &part_;
@@ -46,7 +47,7 @@ private:
     ::iovec part_{};
 };
 
-/// recvfrom(2), implemented by recvmsg, as the ring has no opcode of its own.
+/// recvfrom(2), implemented by recvmsg, because io_uring has no opcode for it.
 class receive_from_element : public io_element {
 public:
     static constexpr bool needs_result = true;

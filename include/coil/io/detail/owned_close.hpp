@@ -9,20 +9,21 @@
 
 namespace coil::detail {
 
-/// close that takes the descriptor from its owner only when it executes: if a chain breaks before,
-/// the owner keeps the open descriptor. `Nothing` is the value of an owner without a descriptor.
+/// close that takes the descriptor from its owner only when it executes: if a chain breaks before
+/// that, the owner keeps the open descriptor. `Nothing` is the value of an owner without a
+/// descriptor.
 template <int Nothing>
 class owned_close_element : public io_element {
 public:
-    /// The result is needed also in the middle of a chain: it decides whether the owner is
+    /// The result is needed even in the middle of a chain: it decides whether the owner is
     /// released.
     static constexpr bool needs_result = true;
 
     explicit owned_close_element(int& fd) noexcept : io_element(uring::prep::close(-1)), fd_(&fd) {}
 
     sqe_slot& arm() noexcept {
-        // The owner may have been moved from meanwhile. Its number may be another file's as soon as
-        // the kernel has closed it.
+        // The owner may have been moved from meanwhile. As soon as the kernel has closed the
+        // descriptor, its number may name another file.
         entry_.request.fd = given_up(*fd_);
         return io_element::arm();
     }

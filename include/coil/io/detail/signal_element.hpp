@@ -1,11 +1,11 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/context/detail/sqe_slot.hpp>
 #include <coil/context/operation.hpp>
 #include <coil/core/io_result.hpp>
 
 #include <cstdint>
-#include <utility>
 
 namespace coil::detail {
 
@@ -13,15 +13,15 @@ namespace coil::detail {
 /// and its number not reused, while a waiter still uses it.
 class signal_source;
 
-/// A reference to a signal_source. A moved-from one is empty.
+/// A reference to a signal_source. A moved-from owner is empty.
 class signal_source_owner {
 public:
     explicit signal_source_owner(const ::sigset_t& signals);
     signal_source_owner(const signal_source_owner& other) noexcept;
     signal_source_owner(signal_source_owner&& other) noexcept
-        : source_(std::exchange(other.source_, nullptr)) {}
+        : source_(coil::detail::exchange(other.source_, nullptr)) {}
     signal_source_owner& operator=(signal_source_owner other) noexcept {
-        std::swap(source_, other.source_);
+        coil::detail::swap_values(source_, other.source_);
         return *this;
     }
     ~signal_source_owner();

@@ -32,7 +32,8 @@ private:
     static constexpr std::uint32_t not_asked = uring::cqe_flag::skip;
 };
 
-/// getsockopt(2), whose length is argument and result: the ring takes it by value and returns it.
+/// getsockopt(2), whose length is both argument and result: the ring takes it by value and returns
+/// it.
 class get_option_element : public socket_option_element {
 public:
     static constexpr bool needs_result = true;
@@ -46,7 +47,7 @@ public:
     sqe_slot& arm() noexcept {
         if (length_ != nullptr) {
             entry_.request.optlen = *length_;
-        } else { // EFAULT, as the system call gives
+        } else { // EFAULT, like the system call
             entry_.request.optval = 0;
             entry_.request.optlen = std::numeric_limits<int>::max();
         }

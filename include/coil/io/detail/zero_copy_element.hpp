@@ -7,8 +7,7 @@
 
 namespace coil::detail {
 
-/// A call for which the kernel does not permit suppressing the completion, wherever it is in a
-/// chain.
+/// A call whose completion the kernel does not allow to be suppressed, wherever it is in a chain.
 class zero_copy_element : public io_element, zero_copy_node {
 public:
     static constexpr bool needs_result = true;

@@ -1,10 +1,10 @@
 #pragma once
 
+#include <coil/base/std_chrono.hpp>
 #include <coil/core/task.hpp>
 #include <coil/net/inet_address.hpp>
 #include <coil/net/socket.hpp>
 
-#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -23,8 +23,8 @@ inline constexpr std::int64_t no_deadline = INT64_MAX;
 [[nodiscard]] task<socket> connect_to_any(std::string name, std::vector<inet_address> addresses,
                                           std::int64_t deadline_ns);
 
-/// Sorts addresses as RFC 8305, section 4 says: the families alternate, IPv6 first, and each family
-/// keeps its order.
+/// Sorts addresses as described in RFC 8305, section 4: the families alternate, IPv6 first, and
+/// each family keeps its order.
 [[nodiscard]] std::vector<inet_address> interleave(const std::vector<inet_address>& addresses);
 
 /// RFC 8305, section 5, "Connection Attempt Delay".

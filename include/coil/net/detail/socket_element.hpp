@@ -26,7 +26,7 @@ private:
     endpoint address_;
 };
 
-/// The value of a socket without a descriptor: calls on it give -EBADF, and error() reports no
+/// The value of a socket without a descriptor: calls on it return -EBADF, and error() reports no
 /// error.
 inline constexpr int nothing = std::numeric_limits<int>::min();
 

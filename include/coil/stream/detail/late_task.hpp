@@ -1,40 +1,37 @@
 #pragma once
 
+#include <coil/base/late.hpp>
 #include <coil/core/task.hpp>
 
 #include <coroutine>
-#include <optional>
 #include <utility>
 
 namespace coil::detail {
 
 /// The slow path of an awaiter that usually completes without suspending: a task that is created
-/// and awaited only if the fast path has no result.
+/// and awaited only if the fast path has no result. Costs the fast path one flag.
 template <class T>
 class late_task {
 public:
-    void start(task<T>&& work) {
-        task_.emplace(std::move(work));
-        awaiter_.emplace(make_awaiter{*task_});
-    }
+    [[nodiscard]] bool is_started() const noexcept { return static_cast<bool>(started_); }
+    void start(task<T>&& work) noexcept { started_.emplace(std::move(work)); }
 
     template <class P>
     auto await_suspend(std::coroutine_handle<P> waiter) noexcept {
-        return awaiter_->await_suspend(waiter);
+        return started_->awaiter.await_suspend(waiter);
     }
-    T await_resume() { return awaiter_->await_resume(); }
+    T await_resume() { return started_->awaiter.await_resume(); }
 
 private:
-    using awaiter = typename task<T>::awaiter;
+    struct started {
+        explicit started(task<T>&& w) noexcept
+            : work(std::move(w)), awaiter(std::move(work).operator co_await()) {}
 
-    /// Constructs the awaiter in place, without a move.
-    struct make_awaiter {
-        task<T>& work;
-        operator awaiter() const noexcept { return std::move(work).operator co_await(); }
+        task<T> work;
+        typename task<T>::awaiter awaiter;
     };
 
-    std::optional<task<T>> task_;
-    std::optional<awaiter> awaiter_;
+    late<started> started_;
 };
 
 } // namespace coil::detail

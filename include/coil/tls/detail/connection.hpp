@@ -143,9 +143,9 @@ task<io_result> establish(connection<Transport>& c) {
         }
         if (c.engine.has_output()) {
             // The output is the last flight, or an alert. Sending a server's session tickets fails
-            // if the peer has sent its request and closed at once, but the request can still be
-            // read. Therefore only a cancellation is reported here; the next call reports any other
-            // error.
+            // if the peer has closed immediately after sending its request, but the request can
+            // still be read. Therefore only a cancellation is reported here; the next call reports
+            // any other error.
             const int sent = co_await flush(c);
             if (s.result >= 0 && sent == -ECANCELED) {
                 co_return io_result(sent);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/context/detail/current_loop.hpp>
 #include <coil/core/buffer.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/sync/mutex.hpp>
@@ -63,6 +64,9 @@ public:
     [[nodiscard]] const_buffer output() noexcept;
     void sent(std::size_t size) noexcept { sending_.consume(size); }
 
+    /// A transfer begins or ends. In between, other contexts must not use the connection.
+    void begin_transfer() noexcept;
+    void end_transfer() noexcept { --transfers_; }
     /// A transfer has an unknown result, because its coroutine was destroyed.
     void lose_transfer() noexcept;
 
@@ -89,6 +93,7 @@ private:
     static constexpr std::size_t large_input = std::size_t{64} * 1024;
     enum class side : unsigned char { none, client, server };
 
+    void check_context() const noexcept;
     [[nodiscard]] io_result refusal() const noexcept;
     step outcome(int result) noexcept;
     int fail(int error, std::string_view why, const char* detail = nullptr) noexcept;
@@ -100,10 +105,12 @@ private:
     std::unique_ptr<std::byte[]> large_;
     std::size_t input_begin_ = 0;
     std::size_t input_end_ = 0;
-    std::string name_;       // of the server, for a client
-    tls::session offered_;   // to the server
-    std::string last_error_; // text
+    std::string name_;     // of the server, for a client
+    tls::session offered_; // to the server
+    std::string last_error_;
     unsigned inputs_ = 0;
+    unsigned transfers_ = 0;                         // in flight
+    const coil::detail::event_loop* user_ = nullptr; // the context of the transfers
     int failure_ = 0; // -errno of the failure that ended the connection
     side side_ = side::none;
     bool established_ = false;
@@ -114,18 +121,22 @@ private:
 };
 
 /// Marks a transfer that is in flight. If the coroutine is destroyed before over(), the number of
-/// transferred bytes is unknown, and the connection cannot be used any more.
+/// transferred bytes is unknown, and the connection has become unusable.
 class transfer {
 public:
-    explicit transfer(engine& of) noexcept : engine_(&of) {}
+    explicit transfer(engine& of) noexcept : engine_(&of) { of.begin_transfer(); }
     transfer(const transfer&) = delete;
     transfer& operator=(const transfer&) = delete;
     ~transfer() {
         if (engine_ != nullptr) [[unlikely]] {
+            engine_->end_transfer();
             engine_->lose_transfer();
         }
     }
-    void over() noexcept { engine_ = nullptr; }
+    void over() noexcept {
+        engine_->end_transfer();
+        engine_ = nullptr;
+    }
 
 private:
     engine* engine_;

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <coil/core/task.hpp>
+
+#include <cstdint>
+
+namespace coil::detail {
+
+/// Two stream sockets between which duplex() moves data with splice(2), which avoids copying it.
+/// splice(2) waits on a blocking socket, so both are made non-blocking before its first use; the
+/// destructor makes them blocking again.
+class spliced_pair {
+public:
+    spliced_pair(int a, int b) noexcept : fds_{a, b} {}
+    spliced_pair(const spliced_pair&) = delete;
+    spliced_pair& operator=(const spliced_pair&) = delete;
+    ~spliced_pair();
+
+    /// Whether splice(2) works on both: they are stream sockets, and not those of a simulated
+    /// world.
+    [[nodiscard]] bool possible() const noexcept;
+    /// Returns false if it is not possible.
+    [[nodiscard]] bool make_nonblocking() noexcept;
+
+private:
+    int fds_[2];
+    bool changed_[2] = {false, false}; // the socket was blocking before
+};
+
+/// Like copy(), for a pair for which possible() is true. Small amounts of data are received and
+/// sent; large amounts are spliced.
+task<std::uint64_t> splice_copy(int from, int to, spliced_pair& pair);
+
+} // namespace coil::detail
