@@ -1,6 +1,6 @@
 #pragma once
 
-// All of coil, and <algorithm>, which programs that include this header alone may rely on.
+// All of coil, and <algorithm>, on which programs that include only this header may rely.
 
 #include <coil/compose/child_handle.hpp>
 #include <coil/compose/for_each_concurrent.hpp>
@@ -13,6 +13,7 @@
 #include <coil/compose/timeout.hpp>
 #include <coil/compose/when_all.hpp>
 #include <coil/compose/when_any.hpp>
+#include <coil/context/context_clock.hpp>
 #include <coil/context/io_context.hpp>
 #include <coil/context/log2_histogram.hpp>
 #include <coil/context/metrics.hpp>
@@ -100,9 +101,12 @@
 #include <coil/io/zero_copy.hpp>
 #include <coil/net/acceptor.hpp>
 #include <coil/net/connect.hpp>
+#include <coil/net/datagram.hpp>
 #include <coil/net/endpoint.hpp>
 #include <coil/net/inet_address.hpp>
 #include <coil/net/message.hpp>
+#include <coil/net/multicast.hpp>
+#include <coil/net/network_interface.hpp>
 #include <coil/net/resolve.hpp>
 #include <coil/net/serve.hpp>
 #include <coil/net/serve_metrics.hpp>
@@ -121,6 +125,7 @@
 #include <coil/stream/byte_stream.hpp>
 #include <coil/stream/copy.hpp>
 #include <coil/stream/pipe_end.hpp>
+#include <coil/stream/vectored.hpp>
 #include <coil/stream/write_all.hpp>
 #include <coil/sync/barrier.hpp>
 #include <coil/sync/broadcast.hpp>

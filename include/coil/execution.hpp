@@ -5,8 +5,8 @@
 /// coil.hpp, which thus needs no such library.
 ///
 /// - `co_await as_awaitable(sender)` awaits a sender in a task.
-/// - `as_sender(awaitable)` makes a sender of a task or any other awaitable.
-/// - `scheduler(executor)` makes a scheduler of a context, a runtime, a thread_pool or any other
+/// - `as_sender(awaitable)` makes a sender from a task or any other awaitable.
+/// - `scheduler(executor)` makes a scheduler from a context, a runtime, a thread_pool or any other
 ///   executor.
 ///
 /// The library is std::execution where the standard library has it, stdexec where

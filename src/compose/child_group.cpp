@@ -75,9 +75,10 @@ void throw_timed_out() { throw time_out(); }
 
 void check_same_loop(const event_loop* loop) noexcept {
     if (current_loop != loop) [[unlikely]] {
-        end_with_misuse("a child of when_all, when_any, scope or timeout ended, or was destroyed, "
-                        "on another thread than its parent's context: what it awaits must resume "
-                        "it where it was awaited");
+        end_with_misuse(
+            "a child of when_all, when_any, scope or timeout ended, or was destroyed, "
+            "on a thread other than that of its parent's context: what it awaits must resume "
+            "it where it was awaited");
     }
 }
 

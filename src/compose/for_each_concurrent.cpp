@@ -14,7 +14,7 @@ public:
 
 task<> produce(task<> producer, std::size_t& limit, bool& complete) {
     co_await std::move(producer);
-    --limit; // the producer's own place
+    --limit; // the producer no longer needs its place
     complete = true;
 }
 
@@ -34,7 +34,7 @@ concurrent_calls::~concurrent_calls() {
 task<> concurrent_calls::run_all(task<> producer) {
     { // its destructor starts the child
         const supervised_spawn<void> begun(*this, produce(std::move(producer), limit(), complete_),
-                                           {});
+                                           {}, std::source_location());
     }
     co_await plain_joiner(*this);
     if (error_) {

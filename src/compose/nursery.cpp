@@ -1,8 +1,10 @@
 #include <coil/compose/detail/nursery.hpp>
 #include <coil/core/backtrace.hpp>
+#include <coil/core/detail/debug_reports.hpp>
 
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -39,12 +41,16 @@ void child_state_base::end(std::exception_ptr error) noexcept {
     check_same_loop(owner.loop_);
     nursery_ = nullptr;
     outside_.reset();
-    unlink();
+    owner.take_out(*this);
     if (waiter_ != nullptr) {
         std::exchange(waiter_, nullptr)->resume();
     }
     owner.ended(*this, std::move(error));
     release();
+}
+
+promise_base* child_state_base::owning_root() const noexcept {
+    return nursery_ == nullptr ? nullptr : nursery_->owning_root();
 }
 
 promise_base* child_state_base::awaiting_task() const noexcept {
@@ -55,10 +61,13 @@ promise_base* nursery::awaiting_task() const noexcept {
     return joiner_ != nullptr ? joiner_->awaiting_ : nullptr;
 }
 
-void nursery::visit_children(child_visitor& visitor) const {
-    for (child_state_base* child = children_; child != nullptr; child = child->next_sibling()) {
-        visitor.visit(child->promise());
+void nursery::take_out(child_state_base& child) noexcept {
+    if (oldest_ == &child) {
+        do {
+            oldest_ = oldest_->previous(children_);
+        } while (oldest_ != nullptr && oldest_->is_cursor());
     }
+    child.unlink();
 }
 
 promise_base* nursery::awaiting_root() const noexcept {
@@ -66,6 +75,11 @@ promise_base* nursery::awaiting_root() const noexcept {
                    joiner_->awaiting_ != nullptr
                ? joiner_->awaiting_->root()
                : nullptr;
+}
+
+promise_base* nursery::owning_root() const noexcept {
+    promise_base* const root = awaiting_root();
+    return root != nullptr && joiner_->awaiting_->nested_below() == joiner_ ? root : nullptr;
 }
 
 void nursery::check_unjoined() const noexcept {
@@ -108,6 +122,7 @@ void nursery::add(child_state_base& child) noexcept {
 void nursery::start(child_state_base& child) noexcept {
     child.queued_ = false;
     child.push_to(children_);
+    oldest_ = oldest_ == nullptr ? &child : oldest_;
     ++running_;
     const auto [root, coroutine] = child.begin();
     loop_->make_ready(*root, coroutine);
@@ -156,16 +171,31 @@ void nursery::destroy(child_state_base& child) noexcept {
     child.release();
 }
 
+void nursery::check_not_destroying() const noexcept {
+    for (const auto* one = loop_->waiting_destructors().nurseries(); one != nullptr;
+         one = one->outer()) {
+        if (&one->which() == this) {
+            end_with_misuse("a scope or supervisor is destroyed again while it destroys its "
+                            "children.");
+        }
+    }
+}
+
 void nursery::destroy_children() noexcept {
+    std::optional<destructor_waits::nursery_scope> noted;
     std::optional<destructor_waits::scope> cause;
-    if (running_ > 1 && loop_->on_owner_thread() && loop_->away() != nullptr) {
-        cause.emplace(loop_->waiting_destructors());
-        loop_->destroy_away_below(*this, running_);
+    if (running_ > 0 && loop_->on_owner_thread() && loop_->away() != nullptr) {
+        check_not_destroying();
+        noted.emplace(loop_->waiting_destructors(), *this);
+        if (running_ > 1) {
+            cause.emplace(loop_->waiting_destructors());
+            loop_->destroy_away_below(*this, running_);
+        }
     }
     while (size() > 0) { // a destructor may add another
-        if (children_ != nullptr) {
+        if (first_child() != nullptr) {
             child_state_base& child = *children_;
-            child.unlink();
+            take_out(child);
             --running_;
             destroy(child);
         } else {
@@ -185,19 +215,26 @@ void nursery::leave_joiner(std::exception_ptr error) noexcept {
     }
 }
 
-void nursery::report_destroyed_children() const noexcept try {
+void nursery::report_unjoined(const char* how, const char* remedy) const noexcept try {
+    if (stop_.stop_requested() || is_cleaning_up()) {
+        return;
+    }
     std::string first;
-    if (children_ != nullptr) {
+    const child_state_base* newest = children_;
+    while (newest != nullptr && newest->is_cursor()) {
+        newest = newest->next_sibling();
+    }
+    if (newest != nullptr) {
         first = ", the newest of them ";
-        if (!children_->name().empty()) {
-            first += '\'' + std::string(children_->name()) + "' in ";
+        if (!newest->name().empty()) {
+            first += '\'' + std::string(newest->name()) + "' in ";
         }
-        append_to(first, find_symbol(resume_function(frame_of(children_->promise()))));
+        append_to(first, find_symbol(resume_function(frame_of(newest->promise()))));
     }
     std::fprintf(stderr,
-                 "coil: a scope was left without co_await join() while %zu of its children had not "
-                 "ended%s. They are destroyed. Join it, or cancel() it first.\n",
-                 size(), first.c_str());
+                 "coil: %s while %zu of its children had not ended%s. They are destroyed. %s, or "
+                 "cancel() it first.\n",
+                 how, size(), first.c_str(), remedy);
 } catch (...) { // NOLINT(*-empty-catch): no memory for the message
 }
 
@@ -225,11 +262,11 @@ bool nursery::is_between(std::coroutine_handle<> coroutine, const void* awaiter)
 }
 
 promise_base* nursery::joiner::next_below() noexcept {
-    if (nursery_ == nullptr || nursery_->children_ == nullptr) {
+    if (nursery_ == nullptr || nursery_->first_child() == nullptr) {
         return nullptr;
     }
     below_ = nursery_->children_;
-    below_->unlink();
+    nursery_->take_out(*below_);
     --nursery_->running_;
     return &below_->promise();
 }
@@ -266,7 +303,7 @@ void nursery::joiner::left_alone(std::exception_ptr error) noexcept {
     detach();
     error_ = std::move(error);
     if (error_ || outcome_ == outcome::result) {
-        outcome_ = outcome::gone; // also if it was woken for another reason
+        outcome_ = outcome::gone; // even if it was woken for another reason
     }
     wake(outcome::gone);
     nursery_->joiner_ = nullptr;

@@ -1,5 +1,4 @@
 #include <coil/compose/scope.hpp>
-#include <coil/core/detail/debug_reports.hpp>
 
 #include <system_error>
 #include <utility>
@@ -12,12 +11,6 @@ void scope::end() noexcept {
     destroy_children();
     if (error_) { // an exception of a child that a destructor added
         detail::report_aside(std::move(error_));
-    }
-}
-
-void scope::report_unjoined() const noexcept {
-    if (!nursery::stop_token().stop_requested() && !detail::is_cleaning_up()) {
-        report_destroyed_children();
     }
 }
 

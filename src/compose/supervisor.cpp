@@ -1,10 +1,18 @@
 #include <coil/compose/supervisor.hpp>
 
+#include <chrono>
 #include <coroutine>
 #include <cstdint>
 #include <system_error>
 
 namespace coil {
+
+std::chrono::nanoseconds detail::longer_delay(std::chrono::nanoseconds before,
+                                              const restart_options& options) noexcept {
+    const auto longer = std::chrono::duration<double, std::nano>(before) * options.factor;
+    return longer < options.max_delay ? std::chrono::duration_cast<std::chrono::nanoseconds>(longer)
+                                      : options.max_delay;
+}
 
 namespace {
 

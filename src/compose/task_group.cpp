@@ -5,7 +5,7 @@
 namespace coil::detail {
 
 void completion_queue::settled(child_state_base& child, std::exception_ptr /*error*/) noexcept {
-    ++child.owners_; // until it is taken
+    ++child.owners_; // until the child is taken
     ended_.push(child);
     ++count_;
     wake_joiner();

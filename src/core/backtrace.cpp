@@ -41,6 +41,17 @@ bool detail::is_internal(const backtrace_entry& entry) noexcept {
     return entry.function.find("coil::detail::callback_coroutine<") != std::string::npos;
 }
 
+std::vector<backtrace_entry> detail::symbols_of(std::span<const void* const> positions) {
+    std::vector<backtrace_entry> entries;
+    for (const void* const position : positions) {
+        backtrace_entry entry = find_symbol(position);
+        if (!is_internal(entry)) {
+            entries.push_back(std::move(entry));
+        }
+    }
+    return entries;
+}
+
 namespace this_task::detail {
 
 void raw_backtrace::begin(const void* frame) {
@@ -53,7 +64,7 @@ void raw_backtrace::follow(coil::detail::promise_base& promise) {
         if (!at->is_root()) {
             functions.push_back(coil::detail::resume_function(at->coroutine.address()));
             if (at->parent == nullptr) {
-                // The awaiting coroutine is not a task, or this is the body of an async_generator.
+                // The awaiting coroutine is not a task.
                 const coil::detail::promise_base* const root = at->root();
                 name = root != nullptr && root->is_root() ? root->owner().name() : name;
                 return;
@@ -76,12 +87,7 @@ void raw_backtrace::follow(coil::detail::promise_base& promise) {
 task_backtrace backtrace_awaiter::await_resume() const {
     task_backtrace trace;
     trace.name = trace_.name;
-    for (const void* function : trace_.functions) {
-        backtrace_entry entry = coil::detail::find_symbol(function);
-        if (!coil::detail::is_internal(entry)) {
-            trace.entries.push_back(std::move(entry));
-        }
-    }
+    trace.entries = coil::detail::symbols_of(trace_.functions);
     return trace;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 
@@ -23,12 +24,68 @@ constexpr std::uint32_t cache_limit(std::size_t frame_bytes) noexcept {
         std::clamp<std::size_t>(span_bytes / frame_bytes, 2 * batch_frames, 2048));
 }
 
-/// In the header of each span, so that its address tells the span's.
-struct mapped_span : list_node<mapped_span> {};
+/// The classes of all spans, by their addresses, for reports. A span is added before the first of
+/// its frames is handed out and removed before it is unmapped, so the size reported for an existing
+/// frame is correct.
+class span_table {
+public:
+    /// Without memory for the entry, the sizes of these frames are unknown.
+    void add(const void* span, std::size_t frame_bytes) noexcept {
+        if (std::atomic<std::uint16_t>* const entry = entry_of(span, true)) {
+            entry->store(static_cast<std::uint16_t>(frame_bytes / frame_alignment),
+                         std::memory_order_relaxed);
+        }
+    }
+    void remove(const void* span) noexcept {
+        if (std::atomic<std::uint16_t>* const entry = entry_of(span, false)) {
+            entry->store(0, std::memory_order_relaxed);
+        }
+    }
+    /// The size in bytes of the frames in the span that contains `address`; 0 if no span does.
+    [[nodiscard]] std::size_t frame_bytes(const void* address) noexcept {
+        const std::atomic<std::uint16_t>* const entry = entry_of(address, false);
+        return entry != nullptr ? entry->load(std::memory_order_relaxed) * frame_alignment : 0;
+    }
 
-/// All spans of all classes, for frame_sizes.
-constinit std::mutex mapped_mutex;
-constinit mapped_span* mapped_spans = nullptr;
+private:
+    static constexpr std::size_t address_bits = 48;
+    static constexpr std::size_t part_bits = 16; // a part covers 16 GiB
+    using part = std::array<std::atomic<std::uint16_t>, std::size_t{1} << part_bits>;
+    static_assert(frame_classes <= UINT16_MAX);
+
+    /// Null if there is none, or no memory for it.
+    std::atomic<std::uint16_t>* entry_of(const void* address, bool make) noexcept {
+        const std::uintptr_t number = reinterpret_cast<std::uintptr_t>(address) / span_bytes;
+        const std::uintptr_t which = number >> part_bits;
+        if (which >= parts_.size()) {
+            return nullptr;
+        }
+        part* at = parts_[which].load(std::memory_order_acquire);
+        if (at == nullptr && make) {
+            at = add_part(parts_[which]);
+        }
+        return at != nullptr ? &(*at)[number % (std::size_t{1} << part_bits)] : nullptr;
+    }
+
+    /// Pages of it that are not used cost nothing.
+    static part* add_part(std::atomic<part*>& to) noexcept {
+        void* const memory = ::mmap(nullptr, sizeof(part), PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (memory == MAP_FAILED) {
+            return nullptr;
+        }
+        part* found = nullptr;
+        if (!to.compare_exchange_strong(found, static_cast<part*>(memory))) {
+            ::munmap(memory, sizeof(part)); // another thread was first
+            return found;
+        }
+        return static_cast<part*>(memory);
+    }
+
+    std::array<std::atomic<part*>, (std::size_t{1} << (address_bits - part_bits)) / span_bytes>
+        parts_{};
+};
+constinit span_table spans;
 
 /// A region aligned to its own size and divided into frames of one class. The header is at its
 /// start, so masking a frame's address finds its span.
@@ -37,7 +94,6 @@ struct span : list_node<span> {
     std::byte* fresh; // the first byte never handed out; pages not touched yet cost nothing
     std::uint32_t used;
     std::uint32_t frame_bytes;
-    mapped_span mapped;
 };
 static_assert(sizeof(span) <= frame_alignment);
 
@@ -47,7 +103,7 @@ span* span_of(Address* inside) noexcept {
 }
 
 span* map_span(std::size_t frame_bytes) {
-    // A mapping of twice the size contains an aligned span. The rest is unmapped at once.
+    // A mapping of twice the size contains an aligned span. The rest is unmapped immediately.
     void* raw = ::mmap(nullptr, 2 * span_bytes, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (raw == MAP_FAILED) {
@@ -62,16 +118,12 @@ span* map_span(std::size_t frame_bytes) {
     auto* s = reinterpret_cast<span*>(aligned);
     s->fresh = reinterpret_cast<std::byte*>(aligned) + frame_alignment;
     s->frame_bytes = static_cast<std::uint32_t>(frame_bytes);
-    const std::scoped_lock lock(mapped_mutex);
-    s->mapped.push_to(mapped_spans);
+    spans.add(s, frame_bytes);
     return s;
 }
 
 void unmap_span(span& s) noexcept {
-    {
-        const std::scoped_lock lock(mapped_mutex);
-        s.mapped.unlink();
-    }
+    spans.remove(&s);
     ::munmap(&s, span_bytes);
 }
 
@@ -277,31 +329,37 @@ void free_frame_slow(void* memory, std::size_t bytes) noexcept {
     pools()[c].give(head, c * frame_alignment);
 }
 
-frame_sizes::frame_sizes() {
-    const std::scoped_lock lock(mapped_mutex);
-    for (mapped_span* mapped = mapped_spans; mapped != nullptr; mapped = mapped->next) {
-        const span* const s = span_of(mapped);
-        spans_.emplace(reinterpret_cast<std::uintptr_t>(s), s->frame_bytes);
-    }
-}
+namespace {
 
-frame_sizes::place frame_sizes::place_of(const void* address) const noexcept {
-    const auto number = reinterpret_cast<std::uintptr_t>(address);
-    const auto found = spans_.find(number & ~(span_bytes - 1));
-    if (found == spans_.end() || number < found->first + frame_alignment) {
+struct place {
+    std::size_t offset; // in the frame
+    std::size_t size;   // of the frame; 0: unknown
+};
+
+place place_of(const void* address) noexcept {
+    const std::size_t inside = reinterpret_cast<std::uintptr_t>(address) % span_bytes;
+    const std::size_t size = spans.frame_bytes(address);
+    if (size == 0 || inside < frame_alignment) { // the span's header
         return {0, 0};
     }
-    return {(number - found->first - frame_alignment) % found->second, found->second};
+    return {(inside - frame_alignment) % size, size};
 }
 
-std::size_t frame_sizes::find(const void* frame) const noexcept {
+} // namespace
+
+std::size_t frame_size(const void* frame) noexcept {
     const place at = place_of(frame);
     return at.offset == 0 ? at.size : 0;
 }
 
-std::size_t frame_sizes::bytes_from(const void* address) const noexcept {
+std::size_t frame_bytes_from(const void* address) noexcept {
     const place at = place_of(address);
     return at.size - at.offset;
+}
+
+const void* frame_around(const void* address) noexcept {
+    const place at = place_of(address);
+    return at.size == 0 ? nullptr : static_cast<const std::byte*>(address) - at.offset;
 }
 
 } // namespace coil::detail

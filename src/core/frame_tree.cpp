@@ -1,3 +1,4 @@
+#include <coil/core/detail/backtrace_awaiter.hpp>
 #include <coil/core/frame_tree.hpp>
 
 #include <utility>
@@ -16,21 +17,26 @@ struct destruction {
 };
 constinit thread_local destruction* outermost = nullptr;
 
-/// Destroys the frame of `leaf`, which awaits nothing any more. `above` awaits it.
+/// Destroys the frame of `leaf`, whose own awaits have ended. `above` awaits it.
 void destroy_leaf(promise_base& leaf, promise_base& above) noexcept {
     if (nested_await* const nested = above.nested_below()) {
         nested->destroy_below(leaf);
         return;
     }
     above.awaits_nothing();
-    std::exchange(*leaf.owning_handle, nullptr).destroy();
+    std::coroutine_handle<>::from_address(frame_of(leaf)).destroy();
 }
 
-/// The frame to destroy before `one`, or null.
+/// The frame to destroy before `one`, or null. An object that owns that frame gives up ownership
+/// now, because a destructor that runs before this frame's may destroy the object.
 promise_base* next_below(promise_base& one) noexcept {
     nested_await* const nested = one.nested_below();
     if (nested == nullptr) {
-        return one.task_below();
+        promise_base* const below = one.task_below();
+        if (below != nullptr) {
+            *below->owning_handle = nullptr;
+        }
+        return below;
     }
     promise_base* const below = nested->next_below();
     if (below == nullptr) {

@@ -95,6 +95,21 @@ public:
         return !pool_.queue_.empty() && pool_.threads_ >= pool_.options_.threads;
     }
     [[nodiscard]] const std::string& name() const noexcept override { return pool_.options_.name; }
+    [[nodiscard]] std::optional<detail::pool_figures> figures() const override {
+        const std::unique_lock lock(pool_.mutex_, std::try_to_lock);
+        if (!lock.owns_lock()) {
+            return std::nullopt;
+        }
+        const blocking_pool_metrics m = pool_.metrics_locked();
+        return detail::pool_figures{.name = name(),
+                                    .threads = m.threads,
+                                    .idle_threads = m.idle_threads,
+                                    .queued = m.queued,
+                                    .waiting = m.waiting,
+                                    .threads_made = m.threads_made,
+                                    .delayed = m.delayed,
+                                    .full_reports = m.full_reports};
+    }
 
 private:
     const blocking_pool& pool_;
@@ -132,6 +147,11 @@ blocking_pool::~blocking_pool() {
 
 blocking_pool_metrics blocking_pool::metrics() const noexcept {
     const std::scoped_lock lock(mutex_);
+    return metrics_locked();
+}
+
+/// Called with the lock held.
+blocking_pool_metrics blocking_pool::metrics_locked() const noexcept {
     blocking_pool_metrics m;
     m.threads = threads_;
     m.idle_threads = idle_threads_;
@@ -139,6 +159,7 @@ blocking_pool_metrics blocking_pool::metrics() const noexcept {
     m.waiting = queue_.size() - m.queued + waiting_for_room_;
     m.threads_made = threads_made_;
     m.delayed = delayed_;
+    m.full_reports = watched_ != nullptr ? watched_->full_reports() : 0;
     return m;
 }
 
@@ -192,10 +213,13 @@ void blocking_pool::submit(detail::pool_job& job, std::unique_lock<std::mutex> l
     }
 }
 
-/// Called by the thread that makes the first thread of the pool.
+/// Called by the thread that creates the first thread of the pool.
 void blocking_pool::begin_watching() noexcept {
     if (auto* const made = new (std::nothrow) watched(*this)) {
-        watched_ = made;
+        {
+            const std::scoped_lock lock(mutex_);
+            watched_ = made;
+        }
         made->begin_watching();
     }
 }
@@ -218,9 +242,9 @@ void blocking_pool::left_queue() noexcept {
     }
 }
 
-/// Called with the lock held when something is queued. On true the caller must call make_thread().
-/// Only one thread is created at a time, so that submitting many calls costs one creation: a new
-/// thread creates the next one while there is more to do.
+/// Called with the lock held when something is queued. If it returns true, the caller must call
+/// make_thread(). Only one thread is created at a time, so that submitting many calls costs one
+/// creation: a new thread creates the next one while there is more to do.
 bool blocking_pool::may_grow() noexcept {
     if (starting_ || idle_threads_ > 0 || threads_ >= options_.threads) {
         return false;
@@ -338,7 +362,8 @@ detail::pool_job* blocking_pool::next_job(worker& self,
 /// forgotten: they belong to contexts of the parent.
 void blocking_pool::reset_in_child() noexcept {
     queue_ = {};
-    delete static_cast<watched*>(std::exchange(watched_, nullptr)); // not known to this watchdog
+    delete static_cast<watched*>(
+        std::exchange(watched_, nullptr)); // the watchdog of the child does not have it
     idle_ = nullptr;
     threads_ = 0;
     idle_threads_ = 0;
@@ -359,5 +384,11 @@ blocking_pool& default_blocking_pool() {
     }();
     return *pool;
 }
+
+namespace {
+/// Created before there are other threads. Otherwise the child of a fork() during the
+/// initialisation would wait for ever for a thread that it does not have.
+[[maybe_unused]] const blocking_pool& made_at_start = default_blocking_pool();
+} // namespace
 
 } // namespace coil

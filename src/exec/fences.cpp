@@ -24,7 +24,8 @@ bool register_process() noexcept { return membarrier(MEMBARRIER_CMD_REGISTER_PRI
 /// light fences can no longer rely on heavy ones.
 void give_up_heavy_fences() noexcept {
     light_fences_are_free.store(false, std::memory_order_seq_cst);
-    // Writes before a light fence that was still free become visible within this time.
+    // Another thread may just have passed a light fence without a fence instruction. Its earlier
+    // writes become visible within this time.
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 

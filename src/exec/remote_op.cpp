@@ -1,3 +1,4 @@
+#include "../context/failure_report.hpp"
 #include "../context/futex.hpp"
 
 #include <coil/exec/detail/remote_op.hpp>
@@ -10,6 +11,13 @@
 #include <system_error>
 
 namespace coil::detail {
+
+namespace {
+[[maybe_unused]] const bool is_hooked = [] {
+    root_on_executor = &resumptions::running_root;
+    return true;
+}();
+} // namespace
 
 void resumptions::run(remote_op& op, const executor_place& place) noexcept {
     op.target_.place = place; // no other code reads the target any more
@@ -148,14 +156,17 @@ void remote_op::block_until_complete() noexcept {
     end();
 }
 
-/// A wait of a destructor on a context's thread. Meanwhile it does the work for which other threads
-/// wait here.
+/// A destructor's wait on a context's thread. Meanwhile the thread does the work for which other
+/// threads wait.
 class remote_op::return_wait {
     using clock = std::chrono::steady_clock;
 
 public:
     return_wait(event_loop& loop, const promise_base* other) noexcept
         : loop_(loop), other_(other), waits_(loop.waiting_destructors()) {}
+    return_wait(const return_wait&) = delete;
+    return_wait& operator=(const return_wait&) = delete;
+    ~return_wait() { loop_.kills().wait_ended(); }
 
     template <class Predicate>
     void until(Predicate is_back) noexcept {
@@ -179,10 +190,12 @@ private:
         event_loop::service_idle_loops();
         if (loop_.is_ending()) {
             loop_.abandon_remote_children();
-        } else if (other_ != nullptr) {
+        }
+        if (other_ != nullptr) {
             loop_.abandon_tree(*other_);
         }
-        loop_.serve_kill_requests();
+        loop_.kills().process_arrived();
+        loop_.kills().process_blocked(loop_);
     }
 
     /// Two threads that wait for each other here never continue (see architecture.md), so the wait
@@ -207,8 +220,10 @@ private:
 
 void remote_op::wait_until_back(const promise_base* other) noexcept {
     require_own_thread();
+    const destructor_waits::use_of_task own(root_);
     if (target_.loop != nullptr) {
-        // Then it is in the ready queue, from which the destructor removes it.
+        // After this wait the coroutine is in the ready queue, from which the destructor removes
+        // it.
         return_wait(*target_.loop, other).until([this] { return !is_elsewhere(); });
         return;
     }

@@ -1,5 +1,6 @@
 #include <coil/context/detail/yield_awaiter.hpp>
 #include <coil/context/join_handle.hpp>
+#include <coil/core/detail/backtrace_awaiter.hpp>
 #include <coil/core/transfer.hpp>
 #include <coil/exec/run_loop.hpp>
 
@@ -83,7 +84,8 @@ public:
 
     void finished(detail::promise_base&) noexcept override {
         if (const std::exception_ptr error = coroutine_.promise().outcome.error()) {
-            detail::report_unhandled(error);
+            detail::report_unhandled(error,
+                                     {{}, nullptr, detail::ended_function(coroutine_.address())});
         }
         loop_.end(*this);
     }
@@ -111,22 +113,39 @@ private:
 };
 
 /// A coroutine of the loop that awaits coil::yield().
-class run_loop::yielded final : public detail::queued_turn, public detail::frame_allocated {
+class run_loop::yielded final : public detail::queued_turn,
+                                public detail::work,
+                                public detail::frame_allocated {
 public:
-    explicit yielded(run_loop& loop) noexcept : wait_(loop) {}
-
-    void begin(std::coroutine_handle<> waiter, detail::promise_base* root) noexcept {
-        wait_.begin(waiter, root);
+    yielded(run_loop& loop, detail::yield_awaiter& at, std::coroutine_handle<> waiter,
+            detail::promise_base* root) noexcept
+        : work(&go_on), loop_(loop), at_(at), waiter_(waiter), root_(detail::movable_above(root)) {
+        set_owned(root_ == nullptr);
     }
-    void end(bool has_resumed) noexcept override {
-        if (has_resumed) {
-            wait_.await_resume();
-        }
+
+    void cancel() noexcept override {
+        loop_.take_out(*this);
         delete this;
     }
 
 private:
-    detail::run_loop_yield wait_;
+    static void go_on(work& w, fate what) noexcept {
+        auto& self = static_cast<yielded&>(w);
+        const std::coroutine_handle<> waiter = self.waiter_;
+        detail::promise_base* const root = self.root_;
+        detail::queue_node& node = self.at_.leave_turn(waiter);
+        delete &self;
+        if (what == fate::dropped && detail::current_loop != nullptr) {
+            settle_in(*detail::current_loop, root, node, waiter); // see run_loop_yield::go_on()
+        } else {
+            detail::resume(waiter);
+        }
+    }
+
+    run_loop& loop_;
+    detail::yield_awaiter& at_;
+    std::coroutine_handle<> waiter_;
+    detail::promise_base* root_;
 };
 
 class run_loop::running final : detail::executor_scope, detail::turn_taking {
@@ -134,7 +153,8 @@ public:
     explicit running(run_loop& loop) : executor_scope(detail::executor_ref::to(loop)), loop_(loop) {
         const std::scoped_lock lock(loop_.mutex_);
         if (loop_.runner_ != std::thread::id()) {
-            throw std::logic_error("coil: run_loop::run() called while the loop runs already");
+            throw std::logic_error(
+                "coil: run_loop::run() called while the loop is already running");
         }
         loop_.runner_ = std::this_thread::get_id();
     }
@@ -146,20 +166,20 @@ public:
     running& operator=(const running&) = delete;
 
 private:
-    detail::queued_turn* queue(std::coroutine_handle<> waiter,
+    detail::queued_turn* queue(detail::yield_awaiter& at, std::coroutine_handle<> waiter,
                                detail::promise_base* root) override {
         if (waiter == detail::resumed_each_round) {
             return nullptr;
         }
-        auto* const turn = new yielded(loop_);
-        turn->begin(waiter, root);
+        auto* const turn = new yielded(loop_, at, waiter, root);
+        loop_.submit(*turn);
         return turn;
     }
 
     run_loop& loop_;
 };
 
-run_loop::run_loop() : frames_(std::make_unique<frame_table>()) {}
+run_loop::run_loop() : frames_(new frame_table) {}
 
 run_loop::~run_loop() {
     std::unique_lock lock(mutex_);
@@ -266,7 +286,7 @@ std::size_t run_loop::run_round(std::unique_lock<std::mutex>& lock) noexcept {
         ++turns;
         lock.lock();
     }
-    round_.append(ready_); // after a stop: work that had no turn comes first
+    round_.append(ready_); // after a stop: work that did not get its turn comes first
     ready_.append(round_);
     return turns;
 }

@@ -5,7 +5,7 @@
 
 namespace coil::detail {
 
-/// Returns true in a simulation, where this thread runs the work later.
+/// In a simulation, arranges that this thread runs the work later, and returns true.
 inline bool run_simulated(work& w) noexcept {
     if (current_sim_driver == nullptr) [[likely]] {
         return false;

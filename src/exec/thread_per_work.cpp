@@ -52,8 +52,8 @@ void thread_per_work::submit(work& w) {
             w.drop();
             return;
         }
-        // With the lock held, which the thread needs to end, so that it is joined only after the
-        // assignment.
+        // The thread is started with the lock held. It needs the lock at its end, so it cannot be
+        // joined before made->thread is assigned.
         made->thread = std::thread([r = made.get()] { r->run(); });
         [[maybe_unused]] const record* const its_own = made.release();
         ++running_;

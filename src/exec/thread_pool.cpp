@@ -15,7 +15,7 @@ namespace coil {
 using detail::work;
 
 void thread_pool::state::inject(work& w) noexcept {
-    // Once pushed, the work may run at once and destroy the pool.
+    // Once pushed, the work may run immediately and destroy the pool.
     if (!injector.push(w, [this] { idle_workers.wake_one(); })) {
         w.drop();
     }

@@ -83,7 +83,7 @@ struct thread_pool::state {
     std::atomic<std::size_t> backlog_size{0};
 
     std::mutex joining;
-    // locked by a stop() that is still running when the threads have ended
+    // protects the number of stop() calls in progress; the destructor waits until it is 0
     std::mutex stopping;
     std::condition_variable stopped;
     unsigned stops_under_way = 0;

@@ -35,7 +35,7 @@ io::owned_descriptor opened(int fd, const char* what) {
     return io::owned_descriptor(fd);
 }
 
-/// epoll_ctl(2): 0 or the error.
+/// epoll_ctl(2). Returns 0 or the error.
 int control(int set, int op, int fd, int data, std::uint32_t events) noexcept {
     ::epoll_event event{};
     event.events = events;
@@ -128,8 +128,8 @@ void foreign_loop::interrupt() noexcept {
     }
 }
 
-/// Clears the flag after it has read the eventfd: an interrupt() in between makes no system call,
-/// and belongs to the interruption that is returned now.
+/// Reads the eventfd, then clears the flag: an interrupt() in between makes no system call, and
+/// belongs to the interruption that is returned now.
 bool foreign_loop::take_interrupt() noexcept {
     ::eventfd_t count = 0;
     ::eventfd_read(interrupts_.native_handle(), &count);

@@ -3,6 +3,7 @@
 #include <coil/sync/channel.hpp>
 #include <coil/sync/detail/waiter.hpp>
 
+#include <atomic>
 #include <exception>
 #include <string>
 #include <system_error>
@@ -11,12 +12,38 @@ namespace coil::detail {
 
 namespace {
 
-std::system_error wait_cancelled(const char* name) {
-    return {std::make_error_code(std::errc::operation_canceled),
-            std::string("coil: ") + name + ": the task was asked to stop"};
-}
+/// The exception of a cancelled wait for the primitive `name`. Building its text takes as long as
+/// resuming the coroutine, so it is built once; the copies that are thrown share the text.
+struct known_cancellation {
+    explicit known_cancellation(const char* waited_for)
+        : name(waited_for), error(std::make_error_code(std::errc::operation_canceled),
+                                  "coil: " + name + ": the task was asked to stop") {}
+
+    std::string name; // a literal would end with the shared library that contains it
+    std::system_error error;
+    known_cancellation* next = nullptr;
+};
+
+/// A list that only grows. It is never destroyed, because threads may throw until the process ends.
+constinit std::atomic<known_cancellation*> known_cancellations{nullptr};
 
 } // namespace
+
+const std::system_error& wait_cancelled(const char* name) {
+    known_cancellation* first = known_cancellations.load(std::memory_order_acquire);
+    for (const known_cancellation* each = first; each != nullptr; each = each->next) {
+        if (each->name == name) {
+            return each->error;
+        }
+    }
+    // threads that add the same name at the same time each add an entry, which does no harm
+    auto* const added = new known_cancellation(name);
+    do {
+        added->next = first;
+    } while (!known_cancellations.compare_exchange_weak(first, added, std::memory_order_release,
+                                                        std::memory_order_relaxed));
+    return added->error;
+}
 
 void sync_waiter::queue_destroyed(const void* queue) const noexcept {
     // The waiting coroutine is suspended: its frame says which function it is.
@@ -38,10 +65,6 @@ void sync_waiter::queue_destroyed(const void* queue) const noexcept {
                                                  "coroutine waits for it."
                                                : sentence.c_str());
 }
-
-/// The exception is thrown while no std::string is alive here. Unwinding a string would take a
-/// third of the time of cancelling a waiter.
-void throw_wait_cancelled(const char* name) { throw wait_cancelled(name); }
 
 void throw_channel_closed() {
     throw std::system_error(std::make_error_code(std::errc::broken_pipe),

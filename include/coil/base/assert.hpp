@@ -5,8 +5,8 @@
 // define COIL_ASSERTIONS as 1 or 0 to choose. When disabled, the condition is compiled and not
 // evaluated.
 //
-// Mistakes of the program that uses coil are reported in every build (end_with_misuse() and
-// exceptions); COIL_ASSERT is for mistakes of coil itself.
+// Misuse of coil by the program is reported in every build (end_with_misuse() and exceptions);
+// COIL_ASSERT is for bugs in coil itself.
 
 #if !defined(COIL_ASSERTIONS)
 #if !defined(NDEBUG) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -24,7 +24,8 @@
 
 namespace coil::detail {
 
-/// "coil: assertion failed: EXPRESSION (FILE:LINE, FUNCTION)" on stderr, then std::abort().
+/// Prints "coil: assertion failed: EXPRESSION (FILE:LINE, FUNCTION)" on stderr, then, like
+/// end_with_misuse(), what runs on this thread, and aborts.
 [[noreturn, gnu::cold]] void assertion_failed(const char* expression, const char* file,
                                               unsigned line, const char* function) noexcept;
 

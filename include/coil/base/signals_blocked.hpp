@@ -6,10 +6,10 @@
 namespace coil::detail {
 
 /// Blocks all signals of the calling thread while it exists. A thread that is started meanwhile
-/// inherits that, so that signals are delivered to the program's own threads only.
+/// inherits the signal mask, so that signals are delivered to the program's own threads only.
 class signals_blocked {
 public:
-    /// `except` is not blocked; 0: all are.
+    /// Blocks all signals except `except`, or all if that is 0.
     explicit signals_blocked(int except = 0) noexcept {
         ::sigset_t blocked;
         ::sigfillset(&blocked);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
+#include <coil/base/std_memory.hpp>
 #include <coil/compose/child_group.hpp>
 #include <coil/context/join_handle.hpp>
 #include <coil/context/operation.hpp>
@@ -15,7 +17,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <memory>
 #include <new>
 #include <optional>
 #include <type_traits>
@@ -70,6 +71,24 @@ struct cancel_joined {
     void operator()() const noexcept { handle.cancel(); }
 };
 
+/// The awaiter that a child stores. When a frame is destroyed, a combinator, with the stop source
+/// of its children, is destroyed before the awaitables that were passed to it. An awaitable that is
+/// its own awaiter would still be registered with that source, so the child moves it, or makes
+/// another one (`awaiter_for_child()`). A named awaitable that cannot be copied is told to end its
+/// wait (`end_as_child()`).
+template <class Kept>
+decltype(auto) child_awaiter(Kept&& from) {
+    using found = awaiter_of<Kept&&>;
+    if constexpr (requires { from.awaiter_for_child(); }) {
+        return from.awaiter_for_child();
+    } else if constexpr (std::is_rvalue_reference_v<found> &&
+                         std::is_nothrow_move_constructible_v<std::remove_reference_t<found>>) {
+        return std::remove_reference_t<found>(get_awaiter(std::forward<Kept>(from)));
+    } else {
+        return get_awaiter(std::forward<Kept>(from));
+    }
+}
+
 /// Called before an await whose result may be discarded: an awaiter that needs memory for that
 /// reserves it. Throws std::bad_alloc.
 template <class Awaiter>
@@ -99,14 +118,14 @@ void discard_result(Awaiter& awaiter) noexcept {
 ///
 /// If a result certainly exists, retrieving it is left to the parent. An awaiter whose result is
 /// never retrieved releases it by itself: a descriptor is closed (guarantee G4), a stream's element
-/// stays in the stream. An awaiter with `discard()` is discarded that way. From other awaiters, a
+/// stays in the stream. If an awaiter has `discard()`, that is called. From other awaiters, a
 /// result that may be an exception is retrieved so that it is reported (G12), unless they belong to
 /// a named object, which keeps it.
 template <class Kept>
 class child final : public child_base, callback_coroutine<child_promise> {
     using coroutine = callback_coroutine<child_promise>;
     using awaitable_t = std::remove_reference_t<Kept>;
-    using awaiter_t = awaiter_of<Kept&&>; // possibly a reference
+    using awaiter_t = decltype(child_awaiter(std::declval<Kept&&>())); // possibly a reference
     using awaiter_object = std::remove_reference_t<awaiter_t>;
     static constexpr bool is_lazy = deferred_result<awaiter_object>;
     static constexpr bool joins = is_join_handle<std::remove_cv_t<awaitable_t>>;
@@ -185,7 +204,7 @@ public:
 private:
     enum class state : unsigned char { fresh, started, over, taken };
 
-    /// Constructs the result of get_awaiter() in place.
+    /// Constructs the result of child_awaiter() in place.
     class made_awaiter {
     public:
         made_awaiter() noexcept {} // NOLINT(*-member-init)
@@ -198,12 +217,14 @@ private:
                 stored_ = std::addressof(from);
             } else {
                 ::new (static_cast<void*>(&stored_))
-                    awaiter_t(get_awaiter(static_cast<Kept&&>(from)));
+                    awaiter_t(child_awaiter(static_cast<Kept&&>(from)));
             }
         }
         void destroy() noexcept {
             if constexpr (!std::is_reference_v<awaiter_t>) {
                 std::destroy_at(&stored_);
+            } else if constexpr (requires { stored_->end_as_child(); }) {
+                stored_->end_as_child();
             }
         }
         awaiter_object* operator->() noexcept {
@@ -317,7 +338,7 @@ public:
     }
     void destroy_frame() noexcept {
         check_same_loop(&group_.loop());
-        const auto coroutine = std::exchange(coroutine_, nullptr);
+        const auto coroutine = coil::detail::exchange(coroutine_, nullptr);
         group_.loop().withdraw(coroutine.promise(), coroutine); // if it has not begun
         destroy_tree(coroutine);
     }
@@ -341,7 +362,7 @@ public:
                 error = std::current_exception();
             }
         }
-        destroy_task(std::exchange(coroutine_, nullptr));
+        destroy_task(coil::detail::exchange(coroutine_, nullptr));
         group_.leave(this, std::move(error));
     }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/context/detail/awaiter_base.hpp>
 #include <coil/context/detail/current_loop.hpp>
 #include <coil/context/event_loop.hpp>
@@ -16,7 +17,7 @@
 
 namespace coil::detail {
 
-/// Returns whether `error` is std::errc::operation_canceled, with which cancelled work ends.
+/// Returns whether `error` is std::errc::operation_canceled, the error of cancelled work.
 [[nodiscard]] bool is_cancellation(const std::exception_ptr& error) noexcept;
 
 /// Reports an exception that is not propagated: passes it to the context's on_unhandled_exception,
@@ -133,12 +134,12 @@ public:
     }
     void rethrow() {
         if (error_) [[unlikely]] {
-            std::rethrow_exception(std::exchange(error_, nullptr));
+            std::rethrow_exception(coil::detail::exchange(error_, nullptr));
         }
     }
     /// Called instead of rethrow().
     void report_error() noexcept {
-        if (std::exception_ptr error = std::exchange(error_, nullptr);
+        if (std::exception_ptr error = coil::detail::exchange(error_, nullptr);
             error && !(expired_ && is_time_out(error))) {
             report_aside(std::move(error));
         }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/compose/detail/nursery.hpp>
 #include <coil/context/detail/awaiter_base.hpp>
 #include <coil/context/detail/current_loop.hpp>
@@ -8,6 +9,7 @@
 #include <coil/core/this_task.hpp>
 
 #include <coroutine>
+#include <source_location>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,19 +32,20 @@ namespace coil {
 /// Threading: used on the context of the children, except cancel(), which may be called from any
 /// thread. The handle may outlive the scope or supervisor but not its context.
 template <class T = void>
-class child_handle {
+class child_handle : public detail::not_its_result<child_handle<T>> {
 public:
-    child_handle(child_handle&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+    child_handle(child_handle&& other) noexcept
+        : state_(coil::detail::exchange(other.state_, nullptr)) {}
     child_handle& operator=(child_handle&& other) noexcept {
         if (this != &other) {
             reset();
-            state_ = std::exchange(other.state_, nullptr);
+            state_ = coil::detail::exchange(other.state_, nullptr);
         }
         return *this;
     }
     ~child_handle() { reset(); }
 
-    /// Asks the child to stop: its operations give -ECANCELED. Does not wait.
+    /// Asks the child to stop: its operations return -ECANCELED. Does not wait.
     void cancel() noexcept { state().cancel(); }
     /// Whether the child has ended.
     [[nodiscard]] bool done() const noexcept { return state().has_ended(); }
@@ -113,7 +116,7 @@ private:
     }
     void reset() noexcept {
         if (state_ != nullptr) {
-            std::exchange(state_, nullptr)->release();
+            coil::detail::exchange(state_, nullptr)->release();
         }
     }
 
@@ -124,18 +127,14 @@ private:
 template <class T>
 class supervised_spawn : detail::child_wait {
 public:
-    supervised_spawn(detail::nursery& of, task<T>&& work, std::string_view name)
-        : state_(new detail::child_state<T>(std::move(work), std::string(name))), handle_(*state_) {
+    supervised_spawn(detail::nursery& of, task<T>&& work, std::string_view name,
+                     const std::source_location& where)
+        : state_(new detail::child_state<T>(std::move(work), name, where)), handle_(*state_) {
         of.add(*state_);
     }
     supervised_spawn(const supervised_spawn&) = delete;
     supervised_spawn& operator=(const supervised_spawn&) = delete;
-    ~supervised_spawn() {
-        if (pending()) {
-            discard_result();
-            stop_observing();
-        }
-    }
+    ~supervised_spawn() { end_as_child(); }
 
     [[nodiscard]] bool await_ready() const noexcept { return state_->has_started(); }
     template <class P>
@@ -154,6 +153,15 @@ public:
 
     /// Converts to the handle without waiting until fewer than max_children are running.
     operator child_handle<T>() && noexcept { return std::move(handle_); }
+
+    /// Used by combinators and by the destructor: a child that has not started is never started.
+    void end_as_child() noexcept {
+        if (pending()) {
+            discard_result();
+            stop_observing();
+            resumed();
+        }
+    }
 
 private:
     friend class detail::awaiter_base;

@@ -18,7 +18,7 @@
 namespace coil::detail {
 
 /// The children of a pack, whose awaitables may have different types. They are destroyed last to
-/// first, like locals, so that elements they give back to one queue keep their order.
+/// first, like locals, so that stream elements that they return to one queue keep their order.
 template <class... Kept>
 class child_pack;
 
@@ -102,8 +102,8 @@ public:
         allocator().deallocate(children_, size_);
     }
 
-    /// The promise of the last child that owns coroutines, or null. Destroys the children behind
-    /// that one first, so that the order is the same as in a pack.
+    /// The promise of the last child that owns coroutines, or null. The children after that one are
+    /// destroyed by this call, so that the order of destruction is the same as in a pack.
     [[nodiscard]] promise_base* below() noexcept {
         for (; in_use_ > 0; destroy_last()) {
             if (promise_base* const promise = children_[in_use_ - 1].below()) {
@@ -114,7 +114,7 @@ public:
     }
     void destroy_frame(promise_base&) noexcept { destroy_last(); }
     void visit(child_visitor& visitor) {
-        for (std::size_t i = 0; i < in_use_; ++i) {
+        for (std::size_t i = 0; i < in_use_ && !visitor.is_full(); ++i) {
             children_[i].visit(visitor);
         }
     }
@@ -143,7 +143,7 @@ private:
 
     child_t* children_;
     std::size_t size_ = 0;
-    std::size_t in_use_ = 0; // all, until they are being destroyed
+    std::size_t in_use_ = 0; // all of them, until their destruction begins
 };
 
 /// Whether the elements outlive the range: it is named, or it is a view of a named range.

@@ -13,7 +13,7 @@
 namespace coil {
 
 /// Calls `f` for each element of a range, at most `limit` calls at a time, and awaits what each
-/// call returns; results are dropped. The await ends when all calls have.
+/// call returns; results are dropped. The await ends when all calls have ended.
 ///
 ///     co_await for_each_concurrent(urls, 8, [](const std::string& url) { return fetch(url); });
 ///
@@ -22,11 +22,11 @@ namespace coil {
 /// rethrown when all calls have ended. Further exceptions go to the context's
 /// on_unhandled_exception unless they only report a cancellation. A stop of the awaiting task does
 /// the same with std::errc::operation_canceled. The range and `f` are kept until the await ends:
-/// temporaries by value, a named range by reference; the elements of a range are passed as
-/// iterating it yields them. A limit of 0 counts as 1.
-template <std::ranges::input_range Range, class F>
+/// temporaries by value, a named range by reference; each element of a range is passed as
+/// dereferencing the iterator yields it. A limit of 0 counts as 1.
+template <class Range, class F>
     requires(!detail::is_generator<std::remove_cvref_t<Range>> &&
-             awaitable<std::invoke_result_t<F&, std::ranges::range_reference_t<Range>>>)
+             detail::calls_each<Range, std::size_t, F>)
 [[nodiscard("did you forget to co_await?")]] COIL_CORO_WRAPPER task<>
 for_each_concurrent(Range&& range, std::size_t limit, F f) {
     return detail::for_each_in_range<detail::kept<Range>, F>(std::forward<Range>(range), limit,
@@ -42,5 +42,17 @@ for_each_concurrent(Generator&& elements, std::size_t limit, F f) {
     return detail::for_each_generated<detail::kept<Generator>, F>(std::forward<Generator>(elements),
                                                                   limit, std::move(f));
 }
+
+/// Produces a readable compiler error.
+template <class Range, class Limit, class F>
+    requires(!detail::is_generator<std::remove_cvref_t<Range>> &&
+             !detail::calls_each<Range, Limit, F>)
+task<> for_each_concurrent(Range&&, Limit&&, F&&)
+    COIL_DELETE("write for_each_concurrent(range, 8, f), where f takes an element of the range and "
+                "returns a task");
+
+template <class Range, class F>
+task<> for_each_concurrent(Range&&, F&&)
+    COIL_DELETE("pass how many calls run at a time: for_each_concurrent(range, 8, f)");
 
 } // namespace coil

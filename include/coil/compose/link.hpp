@@ -37,11 +37,11 @@ auto operator&&(A&& a, B&& b) noexcept {
 ///
 ///     co_await hard_link(io::fsync(fd), io::close(fd)); // closes in any case
 ///
-/// It may be part of a `&&` chain, where the operations behind it depend on its last one. A stop or
+/// It may be part of a `&&` chain, where the operations after it depend on its last one. A stop or
 /// timeout around it cancels the operation in progress and then each later one as soon as it
-/// starts. An operation that completes at once without an io-wq worker, such as the close above, is
-/// still executed. An operation that the kernel rejects at submission (unknown flags) ends the
-/// whole submission with -ECANCELED.
+/// starts. An operation that completes immediately without an io-wq worker, such as the close
+/// above, is still executed. An operation that the kernel rejects at submission (unknown flags)
+/// ends the whole submission with -ECANCELED.
 template <ring_operation First, ring_operation... Rest>
     requires(sizeof...(Rest) > 0) && (!detail::chain_before_last<First, Rest...>)
 auto hard_link(First&& first, Rest&&... rest) noexcept {
@@ -69,7 +69,7 @@ void operator&&(const eager_operation<A>&, const B&)
 template <ring_operation A, detail::element B>
 void operator&&(const A&, const eager_operation<B>&)
     COIL_DELETE("this operation has already started: link the operations first, eager(a && b)");
-/// `co_await a && b` would await `a` alone.
+/// `co_await a && b` would await only `a`.
 template <ring_operation B>
 void operator&&(const io_result&, const B&)
     COIL_DELETE("write co_await (a && b), with parentheses");

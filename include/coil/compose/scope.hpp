@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/base/assert.hpp>
+#include <coil/base/late.hpp>
 #include <coil/compose/child.hpp>
 #include <coil/compose/child_handle.hpp>
 #include <coil/compose/children.hpp>
@@ -8,6 +9,7 @@
 #include <coil/compose/detail/scope_child.hpp>
 #include <coil/context/event_loop.hpp>
 #include <coil/core/awaitable.hpp>
+#include <coil/core/detail/kept_function.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/core/task.hpp>
@@ -18,6 +20,8 @@
 #include <cstddef>
 #include <exception>
 #include <optional>
+#include <source_location>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -44,10 +48,18 @@ namespace coil {
 /// spawned. Once stopped, it stays stopped.
 ///
 /// Destroying a scope without joining it, as an exception or a shutdown does, destroys the children
-/// that have not ended, which debug builds report on stderr if nothing else explains it: their I/O
-/// is cancelled and waited for, and their locals are destroyed. A join_handle's task is not
+/// that have not ended: their I/O is cancelled and waited for, and their locals are destroyed.
+/// Debug builds report this on stderr, unless it follows a cancel() or is the result of an
+/// exception, a shutdown or the destruction of the coroutine. A join_handle's task is not
 /// destroyed; it is asked to stop and ends by itself. A coroutine that is waiting in join() then
 /// resumes with std::errc::operation_canceled. A child must not destroy its own scope.
+///
+/// If a child waits in on() for a task on another context, the destructor blocks this thread until
+/// that context has ended its turn and destroyed the task. Destructors on several threads may end
+/// up waiting for each other. Then one of them destroys the task for which another one waits, if
+/// the task is suspended: the destructors of that task's locals run inside the scope's destructor,
+/// although no coroutine suspends there, and must not need a lock that the caller holds. The
+/// destructor of a scope that is not a local of a coroutine does not do this. join() never blocks.
 ///
 /// Threading: a scope belongs to the context of its first spawn(), on which all its children run.
 /// spawn(), join() and the destructor must be called there; cancel() and stop_token() from any
@@ -69,12 +81,23 @@ public:
     explicit scope(inplace_stop_token outside) noexcept : scope() {
         outside_.emplace(outside, stop_source());
     }
+    /// Produce readable compiler errors.
+    template <std::integral Number>
+    explicit scope(Number)
+        COIL_DELETE("a scope has no options: supervisor s{{.max_children = 4}} limits the number "
+                    "of children");
+    template <detail::stop_source Source>
+    explicit scope(Source&&)
+        COIL_DELETE("pass the token of the stop source: scope s(source.get_token())");
+    explicit scope(const std::stop_token&)
+        COIL_DELETE("a scope takes an inplace_stop_token: co_await this_task::stop_token(), in a "
+                    "task that was spawned with the std::stop_token");
     scope(const scope&) = delete;
     scope& operator=(const scope&) = delete;
     ~scope() {
 #if COIL_ASSERTIONS
         if (size() > 0) {
-            report_unjoined();
+            report_unjoined("a scope was left without co_await join()", "Join it");
         }
 #endif
         end();
@@ -83,35 +106,49 @@ public:
     /// Starts a child: a task, or any other awaitable, whose value is then discarded. It first runs
     /// in a later iteration of the loop. Throws std::system_error with
     /// std::errc::operation_canceled after a child has failed: the scope is ending, and the work
-    /// would be stopped at once. The name is shown by dump_tasks() and this_task::backtrace().
+    /// would be stopped immediately. The name is shown by dump_tasks(), with the place of the call,
+    /// and by this_task::backtrace().
     template <class T>
-    child_handle<T> spawn(task<T> work COIL_CAPTURED(this), std::string_view name = {}) {
-        return start(std::move(work), name);
+    child_handle<T> spawn(task<T> work COIL_CAPTURED(this), std::string_view name = {},
+                          std::source_location where = std::source_location::current()) {
+        return start(std::move(work), name, where);
     }
     template <class A>
         requires(!detail::is_task<std::remove_cvref_t<A>> && awaitable<detail::kept<A>>)
-    child_handle<> spawn(A&& work, std::string_view name = {}) {
+    child_handle<> spawn(A&& work, std::string_view name = {},
+                         std::source_location where = std::source_location::current()) {
         static_assert(detail::can_be_kept<A>,
                       "an awaitable that cannot be moved is passed by name: auto x = "
                       "eager(op); s.spawn(x)");
         if constexpr (detail::is_join_handle<A>) {
-            return start(detail::join_and_discard(detail::sole_handle(std::move(work))), name);
+            return start(detail::join_and_discard(detail::sole_handle(std::move(work))), name,
+                         where);
         } else {
-            return start(detail::await_and_discard<detail::kept<A>>(std::forward<A>(work)), name);
+            return start(detail::await_and_discard<detail::kept<A>>(std::forward<A>(work)), name,
+                         where);
         }
     }
 
     /// Produces a readable compiler error.
-    template <class A>
+    template <class A, class... Rest>
         requires(!detail::is_task<std::remove_cvref_t<A>> && !awaitable<detail::kept<A>>)
-    void spawn(A&&) COIL_EXPLAIN_CHILDREN(A) {
+    child_handle<> spawn(A&&, Rest&&...) COIL_EXPLAIN_CHILDREN(A) {
         detail::explain_child<A>();
     }
+    child_handle<> spawn(...)
+        COIL_DELETE("spawn takes a task or another awaitable, and perhaps a name: s.spawn(f(), "
+                    "\"name\")");
 
     class joiner; // NOLINT(*-virtual-class-destructor): it is final
     /// Waits until all children have ended; throws the first exception. At most one coroutine at a
     /// time may wait.
     [[nodiscard("did you forget to co_await?")]] joiner join() noexcept;
+
+    /// Produce readable compiler errors.
+    template <class Limit>
+    joiner join(Limit&&)
+        COIL_DELETE("a scope is joined without a limit: co_await timeout(s.join(), 3s)");
+    void operator co_await() const COIL_DELETE_COPY("join it: co_await s.join()");
 
     /// Asks all children to stop, from any thread. Does not wait.
     void cancel() noexcept { nursery::cancel(); }
@@ -124,23 +161,21 @@ public:
 
 private:
     template <class T>
-    child_handle<T> start(task<T>&& work, std::string_view name) {
+    child_handle<T> start(task<T>&& work, std::string_view name,
+                          const std::source_location& where) {
         check_not_failed();
-        auto* const child = new detail::child_state<T>(std::move(work), std::string(name));
+        auto* const child = new detail::child_state<T>(std::move(work), name, where);
         child_handle<T> handle(*child);
         add(*child);
         return handle;
     }
     void check_not_failed() const;
     void end() noexcept;
-    /// Says that children are destroyed, unless that is intended: after a cancel(), by an
-    /// exception, by a shutdown, or with the coroutine.
-    [[gnu::cold]] void report_unjoined() const noexcept;
     void failed(const detail::child_state_base& child, std::exception_ptr error) noexcept override;
 
     std::exception_ptr error_;
     bool failed_ = false;
-    std::optional<detail::relayed_stop> outside_;
+    detail::late<detail::relayed_stop> outside_;
 };
 
 /// The awaitable returned by scope::join().
@@ -153,6 +188,8 @@ public:
     ~joiner() = default;
 
     void await_resume();
+    /// Used by combinators.
+    [[nodiscard]] joiner awaiter_for_child() const noexcept { return joiner(*scope_); }
 
 private:
     scope* scope_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/compose/child.hpp>
+#include <coil/compose/detail/explain_child.hpp>
 #include <coil/compose/detail/shielded_awaiter.hpp>
 #include <coil/core/awaitable.hpp>
 #include <coil/core/promise.hpp>
@@ -32,8 +33,8 @@ private:
     Kept awaitable_;
 };
 
-/// Awaits `work` without cancellation: a task below gets a token that is never stopped, and an
-/// operation is not cancelled when the awaiting task is asked to stop.
+/// Awaits `work` without cancellation: a task gets a token that is never stopped, and an operation
+/// is not cancelled when the awaiting task is asked to stop.
 ///
 ///     co_await shield(write_footer(file)); // runs to its end even in a cancelled task
 ///
@@ -47,6 +48,13 @@ auto shield(A&& work) {
                   "an awaitable that cannot be moved is passed by name: auto x = "
                   "eager(op); shield(x)");
     return shielded_awaitable<detail::kept<A>>(std::forward<A>(work));
+}
+
+/// Produces a readable compiler error.
+template <class A>
+    requires(!awaitable<detail::kept<A>>)
+void shield(A&&) COIL_EXPLAIN_CHILDREN(A) {
+    detail::explain_child<A>();
 }
 
 } // namespace coil

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <coil/base/assert.hpp>
+#include <coil/base/late.hpp>
+#include <coil/base/std_chrono.hpp>
+#include <coil/base/std_function.hpp>
 #include <coil/compose/child_handle.hpp>
 #include <coil/compose/detail/explain_child.hpp>
 #include <coil/compose/detail/join_task.hpp>
@@ -7,18 +11,18 @@
 #include <coil/compose/detail/restart.hpp>
 #include <coil/compose/detail/scope_child.hpp>
 #include <coil/context/sleep.hpp>
+#include <coil/core/config.hpp>
+#include <coil/core/detail/kept_function.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/task.hpp>
 
-#include <chrono>
 #include <concepts>
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <limits>
-#include <optional>
+#include <source_location>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -44,6 +48,15 @@ public:
         : call_([g = std::move(f)](std::exception_ptr error, std::string_view) mutable {
               g(std::move(error));
           }) {}
+
+    /// Produces a readable compiler error.
+    template <class F>
+        requires(!std::same_as<std::remove_cvref_t<F>, failure_handler> &&
+                 !std::invocable<F&, std::exception_ptr, std::string_view> &&
+                 !std::invocable<F&, std::exception_ptr>)
+    failure_handler(F&&) // NOLINT(*-explicit-*)
+        COIL_DELETE("on_failure takes (std::exception_ptr error) or (std::exception_ptr error, "
+                    "std::string_view name)");
 
     [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(call_); }
     void operator()(std::exception_ptr error, std::string_view name) const {
@@ -74,9 +87,9 @@ struct supervisor_options {
 ///         co_await sessions.join(5s); // ask, wait, then destroy
 ///     }
 ///
-/// Destroying a supervisor without joining it destroys its children, as with a scope: their I/O is
-/// cancelled and waited for, and their locals are destroyed. A child must not destroy its own
-/// supervisor.
+/// Destroying a supervisor without joining it destroys its children, which debug builds report on
+/// stderr, as with a scope: their I/O is cancelled and waited for, and their locals are destroyed.
+/// A child must not destroy its own supervisor.
 ///
 /// Threading: a supervisor belongs to the context of its first spawn(). All members must be called
 /// there, except cancel() and stop_token(), which may be called from any thread. Children stay on
@@ -93,9 +106,17 @@ public:
         : supervisor(std::move(options)) {
         outside_.emplace(outside, stop_source());
     }
+    /// Produces a readable compiler error.
+    template <std::integral Number>
+    explicit supervisor(Number) COIL_DELETE("name the option: supervisor s{{.max_children = 100}}");
     supervisor(const supervisor&) = delete;
     supervisor& operator=(const supervisor&) = delete;
     ~supervisor() {
+#if COIL_ASSERTIONS
+        if (size() > 0) {
+            report_unjoined("a supervisor was left without co_await join()", "Join it");
+        }
+#endif
         outside_.reset();
         leave_joiner();
         destroy_children();
@@ -105,35 +126,48 @@ public:
     /// later iteration of the loop. co_await waits while max_children are running, and returns the
     /// child's handle. Without co_await the child is queued, in order and without a limit. If the
     /// awaiting task is asked to stop while it waits, the child is not started and co_await throws
-    /// std::errc::operation_canceled. The name is used in messages.
+    /// std::errc::operation_canceled. The name is used in messages, and shown by dump_tasks() with
+    /// the place.
     template <class T>
-    supervised_spawn<T> spawn(task<T> work COIL_CAPTURED(this), std::string_view name = {}) {
-        return supervised_spawn<T>(*this, std::move(work), name);
+    supervised_spawn<T> spawn(task<T> work COIL_CAPTURED(this), std::string_view name = {},
+                              std::source_location where = std::source_location::current()) {
+        return supervised_spawn<T>(*this, std::move(work), name, where);
     }
     template <class A>
         requires(!detail::is_task<std::remove_cvref_t<A>> && awaitable<detail::kept<A>>)
-    supervised_spawn<void> spawn(A&& work, std::string_view name = {}) {
+    supervised_spawn<void> spawn(A&& work, std::string_view name = {},
+                                 std::source_location where = std::source_location::current()) {
         return supervised_spawn<void>(
-            *this, detail::await_and_discard<detail::kept<A>>(std::forward<A>(work)), name);
+            *this, detail::await_and_discard<detail::kept<A>>(std::forward<A>(work)), name, where);
     }
 
     /// Produces a readable compiler error.
-    template <class A>
+    template <class A, class... Rest>
         requires(!detail::is_task<std::remove_cvref_t<A>> && !awaitable<detail::kept<A>>)
-    void spawn(A&&) COIL_EXPLAIN_CHILDREN(A) {
+    supervised_spawn<void> spawn(A&&, Rest&&...) COIL_EXPLAIN_CHILDREN(A) {
         detail::explain_child<A>();
     }
+    supervised_spawn<void> spawn(...)
+        COIL_DELETE("spawn takes a task or another awaitable, and perhaps a name: s.spawn(f(), "
+                    "\"name\")");
+    void operator co_await() const COIL_DELETE_COPY("join it: co_await s.join()");
 
     /// Runs the task returned by `make`, and runs a new one each time it fails: each failure is
     /// reported, and the next attempt is delayed as `options` says. Ends when a task ends without
     /// an exception, when a stop is requested, or after options.max_restarts, with the last
     /// exception. `make` is kept until then.
     template <class Make>
-        requires std::invocable<Make&>
-    supervised_spawn<void> spawn_restarting(Make make, restart_options options = {},
-                                            std::string_view name = {}) {
-        return spawn(detail::run_restarting(std::move(make), options, reporter(name)), name);
+        requires awaitable<std::invoke_result_t<Make&>>
+    supervised_spawn<void>
+    spawn_restarting(Make make, restart_options options = {}, std::string_view name = {},
+                     std::source_location where = std::source_location::current()) {
+        return spawn(detail::run_restarting(std::move(make), options, reporter(name)), name, where);
     }
+
+    /// Produces a readable compiler error.
+    supervised_spawn<void> spawn_restarting(...)
+        COIL_DELETE("spawn_restarting takes a function without parameters that returns a task, "
+                    "and perhaps options: s.spawn_restarting(f)");
 
     /// Waits until all children have ended, including queued ones.
     [[nodiscard("did you forget to co_await?")]] detail::join_task<void> join() {
@@ -146,6 +180,11 @@ public:
     join(std::chrono::duration<Rep, Period> grace) {
         return {*this, join_within(detail::saturated_ns(grace))};
     }
+    /// Produces a readable compiler error.
+    template <class Number>
+        requires std::is_arithmetic_v<Number>
+    detail::join_task<bool> join(Number)
+        COIL_DELETE("pass a duration with a unit: co_await s.join(5s)");
     /// Waits for at most `limit` until all children have ended, without asking them to stop.
     /// Returns whether none is left.
     template <class Rep, class Period>
@@ -176,7 +215,7 @@ private:
     void report(std::exception_ptr error, std::string_view name) noexcept;
 
     failure_handler on_failure_;
-    std::optional<detail::relayed_stop> outside_;
+    detail::late<detail::relayed_stop> outside_;
 };
 
 } // namespace coil

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <coil/base/assert.hpp>
+#include <coil/base/late.hpp>
 #include <coil/compose/child_handle.hpp>
 #include <coil/compose/detail/completion_queue.hpp>
 #include <coil/core/config.hpp>
@@ -7,11 +9,12 @@
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/task.hpp>
 
+#include <concepts>
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <optional>
+#include <source_location>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -31,6 +34,7 @@ public:
     using supervised_spawn<T>::supervised_spawn;
     using supervised_spawn<T>::await_ready;
     using supervised_spawn<T>::await_suspend;
+    using supervised_spawn<T>::end_as_child;
     void await_resume() { (void)supervised_spawn<T>::await_resume(); }
 };
 
@@ -46,20 +50,20 @@ public:
 /// optional reference_wrapper, for void a bool. It returns nullopt or false when no child is left.
 /// The exception of a child is thrown by the next() that would have returned its result; the other
 /// children continue, and further calls return their results. Children may be spawned at any time,
-/// also between two calls.
+/// even between two calls of next().
 ///
 /// Results wait in the group until they are taken. Destroying a group destroys the children that
-/// have not ended: their I/O is cancelled and waited for. Results that were not taken are
-/// destroyed; exceptions go to the context's on_unhandled_exception, except those that only say
-/// that a child was cancelled.
+/// have not ended: their I/O is cancelled and waited for. Debug builds report such children on
+/// stderr unless cancel() was called. Results that were not taken are destroyed; exceptions go to
+/// the context's on_unhandled_exception, except those that only say that a child was cancelled.
 ///
 /// Threading: a group belongs to the context of its first spawn(). All members must be called
 /// there, except cancel() and stop_token(), which may be called from any thread. Children stay on
 /// that context.
 ///
-/// Cancellation: a stop of the task that awaits next() asks all children to stop. next() continues
-/// to return what they end with; so does a next() that a timeout() limits. A stop of the token
-/// passed to the constructor reaches the children at any time.
+/// Cancellation: a stop of the task that awaits next(), or the end of a timeout() around it, asks
+/// all children to stop. next() continues to return their results. A stop of the token passed to
+/// the constructor reaches the children at any time.
 template <class T = void>
 class task_group final : detail::completion_queue {
 public:
@@ -71,9 +75,19 @@ public:
         : task_group(options) {
         outside_.emplace(outside, stop_source());
     }
+    /// Produces a readable compiler error.
+    template <std::integral Number>
+    explicit task_group(Number)
+        COIL_DELETE("name the option: task_group<T> g({.max_children = 4})");
     task_group(const task_group&) = delete;
     task_group& operator=(const task_group&) = delete;
     ~task_group() {
+#if COIL_ASSERTIONS
+        if (size() > 0) {
+            report_unjoined("a task_group was left before next() had returned all results",
+                            "Await next() until it returns nothing");
+        }
+#endif
         outside_.reset();
         leave_joiner();
         do { // a destructor may spawn another child
@@ -87,8 +101,9 @@ public:
     /// limit. If the awaiting task is asked to stop while it waits, the child is not started and
     /// co_await throws std::errc::operation_canceled. The name is shown by dump_tasks() and
     /// this_task::backtrace().
-    group_spawn<T> spawn(task<T> work COIL_CAPTURED(this), std::string_view name = {}) {
-        return group_spawn<T>(*this, std::move(work), name);
+    group_spawn<T> spawn(task<T> work COIL_CAPTURED(this), std::string_view name = {},
+                         std::source_location where = std::source_location::current()) {
+        return group_spawn<T>(*this, std::move(work), name, where);
     }
 
     /// Produces a readable compiler error.
@@ -100,9 +115,17 @@ public:
 
     class next_awaiter; // NOLINT(*-virtual-class-destructor): it is final
     /// Returns the result of the child that ended first among those whose results were not returned
-    /// yet. At most one coroutine at a time may wait. It may be limited and combined: a result that
-    /// is not used stays in the group.
+    /// yet. At most one coroutine at a time may wait. It may be used with timeout() and in
+    /// combinators: a result that is not used stays in the group.
     [[nodiscard("did you forget to co_await?")]] next_awaiter next() noexcept;
+
+    /// Produce readable compiler errors.
+    void join() COIL_DELETE("await the results: while (auto result = co_await g.next())");
+    void operator co_await() const
+        COIL_DELETE_COPY("await the results: while (auto result = co_await g.next())");
+    void begin() const
+        COIL_DELETE_COPY("await the results: while (auto result = co_await g.next())");
+    void end() const COIL_DELETE_COPY("await the results: while (auto result = co_await g.next())");
 
     /// Asks all children to stop, including those spawned later. Does not wait.
     void cancel() noexcept { completion_queue::cancel(); }
@@ -119,7 +142,7 @@ public:
 private:
     using child = detail::child_state<T>;
 
-    /// Releases the child also if its result throws.
+    /// Releases the child even if taking its result throws.
     struct taken {
         explicit taken(task_group& from) noexcept : state(static_cast<child&>(from.pop())) {}
         taken(const taken&) = delete;
@@ -148,7 +171,7 @@ private:
         }
     }
 
-    std::optional<detail::relayed_stop> outside_;
+    detail::late<detail::relayed_stop> outside_;
 };
 
 /// The awaitable returned by task_group::next().
@@ -171,6 +194,8 @@ public:
         return group_->take_next();
     }
 
+    /// Used by combinators.
+    [[nodiscard]] next_awaiter awaiter_for_child() const noexcept { return next_awaiter(*group_); }
     /// Whether await_resume() throws. Precondition: the wait is over.
     [[nodiscard]] bool has_failed() const noexcept {
         return has_lost_nursery() ||

@@ -1,13 +1,15 @@
 #pragma once
 
+#include <coil/base/std_chrono.hpp>
 #include <coil/compose/child.hpp>
+#include <coil/compose/detail/explain_child.hpp>
 #include <coil/compose/detail/limited_child.hpp>
 #include <coil/context/sleep.hpp>
 #include <coil/core/awaitable.hpp>
 #include <coil/core/this_task.hpp>
 #include <coil/io/eager.hpp>
 
-#include <chrono>
+#include <concepts>
 #include <coroutine>
 #include <cstdint>
 #include <optional>
@@ -54,9 +56,9 @@ private:
 /// cancellation.
 ///
 /// Work that ends before the limit returns its own result or exception. The limit counts from the
-/// co_await. As in when_all, children stay on the context and a join_handle's task is asked to
-/// stop. If there is no memory for the timer, the work is asked to stop and waited for, and the
-/// await throws std::bad_alloc.
+/// co_await. As with when_all, the work must stay on its context, and a limited join_handle passes
+/// the stop on to its task. If there is no memory for the timer, the work is asked to stop and
+/// waited for, and the await throws std::bad_alloc.
 template <class A, class Rep, class Period>
     requires detail::limited_by_child<A>
 auto timeout(A&& work, std::chrono::duration<Rep, Period> limit) {
@@ -65,7 +67,8 @@ auto timeout(A&& work, std::chrono::duration<Rep, Period> limit) {
                                               sleep_awaitable::from::now);
 }
 
-/// As above, with a time point. For a clock other than steady_clock the duration is computed here.
+/// The same with a time point. For a clock other than steady_clock the duration is computed when
+/// this is called.
 template <class A, class Clock, class Duration>
     requires detail::limited_by_child<A>
 auto timeout_at(A&& work, std::chrono::time_point<Clock, Duration> deadline) {
@@ -97,6 +100,32 @@ template <class A, class Rep, class Period>
 void timeout_at(A&&, std::chrono::duration<Rep, Period>)
     COIL_DELETE("this is a duration, not a time point: write timeout(work, duration)");
 
+template <class A, class Rep, class Period>
+    requires(!awaitable<detail::kept<A>>)
+limited_awaitable<sleep_awaitable> timeout(A&&, std::chrono::duration<Rep, Period>)
+    COIL_EXPLAIN_CHILDREN(A) {
+    detail::explain_child<A>();
+}
+template <class Rep, class Period, class A>
+    requires awaitable<detail::kept<A>>
+limited_awaitable<sleep_awaitable> timeout(std::chrono::duration<Rep, Period>, A&&)
+    COIL_DELETE("the work comes first: timeout(work, 3s)");
+template <class Rep, class Period, class A>
+limited_awaitable<sleep_awaitable> with_deadline(std::chrono::duration<Rep, Period>, A&&)
+    COIL_DELETE("this is a duration, not a time point: write timeout(work, duration)");
+template <class A, class Clock, class Duration>
+    requires awaitable<detail::kept<A>>
+limited_awaitable<sleep_awaitable> with_deadline(A&&, std::chrono::time_point<Clock, Duration>)
+    COIL_DELETE("the time point comes first: with_deadline(time, work)");
+
+template <class A>
+    requires awaitable<detail::kept<A>>
+limited_awaitable<sleep_awaitable> timeout(A&&) COIL_DELETE("pass the limit: timeout(work, 3s)");
+template <class A, std::convertible_to<const char*> Text>
+    requires awaitable<detail::kept<A>>
+limited_awaitable<sleep_awaitable> timeout(A&&, Text&&)
+    COIL_DELETE("pass the limit as a duration: timeout(work, 3s)");
+
 namespace this_task {
 
 namespace detail {
@@ -114,12 +143,7 @@ public:
         }
         return false;
     }
-    [[nodiscard]] std::optional<time_point> await_resume() const noexcept {
-        if (ns_ == coil::detail::task_owner::no_deadline) {
-            return std::nullopt;
-        }
-        return time_point(std::chrono::nanoseconds(ns_));
-    }
+    [[nodiscard]] std::optional<time_point> await_resume() const noexcept;
 
 private:
     std::int64_t ns_ = coil::detail::task_owner::no_deadline;

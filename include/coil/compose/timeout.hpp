@@ -1,12 +1,12 @@
 #pragma once
 
+#include <coil/base/std_chrono.hpp>
 #include <coil/compose/detail/timed_element.hpp>
 #include <coil/context/operation.hpp>
 #include <coil/context/sleep.hpp>
 #include <coil/core/task.hpp>
 #include <coil/io/eager.hpp>
 
-#include <chrono>
 #include <utility>
 
 namespace coil {
@@ -17,7 +17,7 @@ namespace coil {
 ///
 /// When the limit expires first, the operation is cancelled and returns -ETIMEDOUT; an operation
 /// that completes while it is being cancelled returns its real result. In both cases the kernel no
-/// longer uses its buffers. A stop request that comes first returns -ECANCELED. The limit counts
+/// longer uses its buffers. If a stop request comes first, it returns -ECANCELED. The limit counts
 /// from the start of the operation; for a limited operation inside a chain, from when the kernel
 /// starts it. A chain that ends because such a limit has expired returns -ETIMEDOUT.
 template <ring_operation Op, class Rep, class Period>
@@ -29,7 +29,7 @@ auto timeout(Op op COIL_LIFETIMEBOUND, std::chrono::duration<Rep, Period> limit)
 }
 
 /// Limits an operation by a time point, see timeout(op, d). For a clock other than steady_clock the
-/// duration is computed here; setting that clock later has no effect.
+/// duration is computed when this is called; setting that clock later has no effect.
 template <ring_operation Op, class Clock, class Duration>
 auto timeout_at(Op op COIL_LIFETIMEBOUND,
                 std::chrono::time_point<Clock, Duration> deadline) noexcept {

@@ -20,7 +20,8 @@ namespace coil {
 
 /// The awaitable returned by when_all(a, b, ...).
 template <class... Kept>
-class [[nodiscard("did you forget to co_await?")]] when_all_awaitable {
+class [[nodiscard("did you forget to co_await?")]] when_all_awaitable
+    : public detail::not_its_result<when_all_awaitable<Kept...>> {
 public:
     explicit when_all_awaitable(std::tuple<Kept...>&& awaitables)
         : awaitables_(std::move(awaitables)) {}
@@ -38,6 +39,11 @@ public:
 private:
     std::tuple<Kept...> awaitables_;
 };
+
+/// Produces a readable compiler error: `auto [a, b] = when_all(f(), g())` without co_await.
+template <std::size_t I, class... Kept>
+int get(const when_all_awaitable<Kept...>&)
+    COIL_DELETE("did you forget to co_await? Write auto [a, b] = co_await when_all(f(), g())");
 
 /// The awaitable returned by when_all(range).
 template <class Kept, class Awaitables>
@@ -77,9 +83,9 @@ private:
 /// that cannot be returned is discarded safely: descriptors are closed, stream elements stay in the
 /// stream, and the result of a named eager operation or join_handle stays there.
 ///
-/// Temporaries are moved into the await, named objects are referred to; nothing is allocated. Tasks
-/// start in a later iteration of the loop, in argument order; everything else starts at once.
-/// Children stay on the context of the awaiting task: resume_on() in a child throws
+/// Temporaries are moved into the await, named objects are held by reference; nothing is allocated.
+/// Tasks start in a later iteration of the loop, in argument order; everything else starts
+/// immediately. Children stay on the context of the awaiting task: resume_on() in a child throws
 /// std::logic_error.
 template <class... Awaitables>
     requires((awaitable<detail::kept<Awaitables>> && detail::can_be_kept<Awaitables>) && ...)
@@ -91,8 +97,8 @@ auto when_all(Awaitables&&... awaitables) {
 
 /// The same for any number of awaitables of one type. Returns their results as a std::vector in the
 /// same order (std::reference_wrapper for references), or void if they have none. Elements of a
-/// named container, or of a view such as std::span, are referred to: join handles, for example.
-/// Tasks are moved: `when_all(std::move(tasks))`. One allocation for all children.
+/// named container, or of a view such as std::span, are held by reference: join handles, for
+/// example. Tasks are moved: `when_all(std::move(tasks))`. One allocation for all children.
 ///
 ///     std::vector<task<int>> parts;
 ///     ...
@@ -109,6 +115,9 @@ template <class... Args>
 void when_all(Args&&...)
     COIL_DELETE("an awaitable that cannot be moved is passed by name: auto x = eager(op); "
                 "when_all(x, ...)");
+template <class A>
+void when_all(std::initializer_list<A>)
+    COIL_DELETE("write the awaitables without braces: when_all(f(), g())");
 template <class... Args>
     requires(!detail::are_children<Args...>)
 void when_all(Args&&...) COIL_EXPLAIN_CHILDREN(Args...) {
@@ -116,3 +125,11 @@ void when_all(Args&&...) COIL_EXPLAIN_CHILDREN(Args...) {
 }
 
 } // namespace coil
+
+template <class... Kept>
+struct std::tuple_size<coil::when_all_awaitable<Kept...>>
+    : std::integral_constant<std::size_t, sizeof...(Kept)> {};
+template <std::size_t I, class... Kept>
+struct std::tuple_element<I, coil::when_all_awaitable<Kept...>> {
+    using type = int;
+};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/core/awaitable.hpp>
 #include <coil/core/config.hpp>
 #include <coil/core/detail/async_generator_promise.hpp>
@@ -15,7 +16,6 @@
 #include <memory>
 #include <optional>
 #include <type_traits>
-#include <utility>
 
 namespace coil {
 
@@ -63,6 +63,14 @@ public:
         return *this;
     }
     ~async_generator() { destroy(); }
+    /// Move-only: copying produces a readable compiler error.
+    async_generator(const async_generator&)
+        COIL_DELETE_COPY("a generator is read once: write std::move(g)");
+    async_generator& operator=(const async_generator&) = delete;
+    /// Produce readable compiler errors.
+    void operator co_await() const COIL_DELETE_COPY("await its elements: co_await g.next()");
+    void begin() const COIL_DELETE_COPY("write while (auto x = co_await g.next()) instead of for");
+    void end() const COIL_DELETE_COPY("write while (auto x = co_await g.next()) instead of for");
 
     class next_awaiter;
     class [[nodiscard("did you forget to co_await?")]] next_awaitable
@@ -88,33 +96,30 @@ private:
         : coroutine_(coroutine) {}
 
     void destroy() noexcept;
-    [[nodiscard]] std::coroutine_handle<promise_type> release() noexcept {
-        if (coroutine_ && coroutine_.promise().asking != nullptr) [[unlikely]] {
+    [[nodiscard]] promise_type& promise() const noexcept {
+        return std::coroutine_handle<promise_type>::from_address(coroutine_.address()).promise();
+    }
+    [[nodiscard]] std::coroutine_handle<> release() noexcept {
+        if (coroutine_ && promise().asking != nullptr) [[unlikely]] {
             detail::end_with_misuse(
                 "an async_generator is moved while a coroutine waits in next().");
         }
-        return std::exchange(coroutine_, nullptr);
+        return coil::detail::exchange(coroutine_, nullptr);
     }
 
-    std::coroutine_handle<promise_type> coroutine_;
+    std::coroutine_handle<> coroutine_;
 };
 
 template <class T>
 class async_generator<T>::next_awaiter : detail::queue_node {
 public:
-    explicit next_awaiter(async_generator& of) noexcept : generator_(&of) {}
+    explicit next_awaiter(async_generator& of) noexcept // NOLINT(*-member-init): see is_gone_
+        : generator_(&of) {}
     next_awaiter(const next_awaiter&) = delete;
     next_awaiter& operator=(const next_awaiter&) = delete;
     ~next_awaiter() {
-        if (left_alone_) [[unlikely]] {
-            detail::take_back(*this, this->coroutine);
-        } else if (is_asking()) [[unlikely]] {
-            promise().asking = nullptr;
-            promise().forget_queued();
-            if (promise().running) {
-                // The body waits on behalf of the coroutine that is being destroyed.
-                generator_->destroy();
-            }
+        if (state_ != state::idle) [[unlikely]] {
+            abandon();
         }
     }
 
@@ -126,6 +131,7 @@ public:
             detail::end_with_misuse("two coroutines await next() of one async_generator");
         }
         promise().asking = this;
+        state_ = state::asking;
         return generator_->coroutine_.done() || promise().yielded;
     }
 
@@ -139,21 +145,20 @@ public:
     }
 
     /// `origin` is the parent, see task<T>::awaiter.
-    template <class Origin>
-    detail::transfer start(std::coroutine_handle<> waiter, Origin&& origin) noexcept {
-        promise().run_for(waiter, origin);
+    template <class P, class Origin>
+    detail::transfer start(std::coroutine_handle<P> waiter, Origin&& origin) noexcept {
+        promise().run_for(waiter, origin, generator_->coroutine_);
         return detail::transfer_to(waiter, generator_->coroutine_);
     }
 
     element await_resume() {
-        left_alone_ = false;
         if (!is_asking()) {
+            end_without_generator();
             return element();
         }
-        promise().asking = nullptr;
-        promise().queued = false;
+        end();
         if (promise().error) [[unlikely]] {
-            std::rethrow_exception(std::exchange(promise().error, nullptr));
+            std::rethrow_exception(coil::detail::exchange(promise().error, nullptr));
         }
         return promise().take();
     }
@@ -162,49 +167,93 @@ public:
     [[nodiscard]] bool has_failed() const noexcept { return is_asking() && promise().error; }
     /// Called instead of await_resume(): leaves the element to a later next().
     void discard() noexcept {
-        left_alone_ = false;
         if (is_asking()) {
-            promise().asking = nullptr;
-            promise().queued = false;
+            end();
+        } else {
+            end_without_generator();
         }
     }
 
 private:
     friend async_generator;
+    friend promise_type;
 
-    [[nodiscard]] promise_type& promise() const noexcept {
-        return generator_->coroutine_.promise();
-    }
+    [[nodiscard]] promise_type& promise() const noexcept { return generator_->promise(); }
     [[nodiscard]] bool is_asking() const noexcept {
         return generator_ != nullptr && generator_->coroutine_ && promise().asking == this;
     }
 
+    void end() noexcept {
+        state_ = state::idle;
+        promise().asking = nullptr;
+        promise().queued = false;
+    }
+    void end_without_generator() noexcept {
+        if (state_ == state::losing) {
+            *is_gone_ = true;
+        }
+        state_ = state::idle;
+    }
+    /// Called by the destructor during the await.
+    [[gnu::noinline, gnu::cold]] void abandon() noexcept {
+        if (state_ == state::losing) {
+            *is_gone_ = true;
+        } else if (state_ == state::left_alone) {
+            detail::take_back(*this, this->coroutine);
+        } else if (is_asking()) {
+            promise().asking = nullptr;
+            promise().forget_queued();
+            if (promise().running) {
+                // The body waits on behalf of the coroutine that is being destroyed. If that is a
+                // task, it has destroyed the body already, unless frame_of() cannot find the body's
+                // frame.
+                generator_->destroy();
+            }
+        }
+    }
+
+    /// One byte, so that the destructor has a single test.
+    enum class state : unsigned char {
+        idle,       ///< the await has not begun, or is over
+        asking,     ///< it has begun
+        losing,     ///< the generator is being destroyed during the await
+        left_alone, ///< the generator was destroyed during the wait; this is in the ready queue
+    };
+
     async_generator* generator_; // null once the generator was destroyed
-    // the generator was destroyed during the wait; this is in the ready queue
-    bool left_alone_ = false;
+    bool* is_gone_;              // while `losing`: to be set when the await ends
+    state state_ = state::idle;
 };
 
 template <class T>
 void async_generator<T>::destroy() noexcept {
-    const auto coroutine = std::exchange(coroutine_, nullptr);
-    if (!coroutine) {
+    if (!coroutine_) {
         return;
     }
-    promise_type& promise = coroutine.promise();
-    auto* const asking = static_cast<next_awaiter*>(promise.asking);
+    promise_type& promise = this->promise();
+    coroutine_ = nullptr;
+    auto* const asking =
+        static_cast<next_awaiter*>(coil::detail::exchange(promise.asking, nullptr));
     const bool waits = asking != nullptr && (promise.running || promise.queued);
     const std::coroutine_handle<> waiter = promise.coroutine;
     promise.forget_queued();
-    const std::exception_ptr error = std::exchange(promise.error, nullptr);
+    const std::exception_ptr error = coil::detail::exchange(promise.error, nullptr);
+    bool is_gone = false; // a destructor in the body may destroy the coroutine that waits
     if (asking != nullptr) {
         asking->generator_ = nullptr;
+        asking->is_gone_ = &is_gone;
+        asking->state_ = next_awaiter::state::losing;
     }
-    detail::destroy_tree(coroutine);
+    promise.leave_tree();
+    detail::destroy_tree(std::coroutine_handle<promise_type>::from_promise(promise));
     if (error) {
         detail::report_aside(error);
     }
+    if (asking == nullptr || is_gone) {
+        return;
+    }
+    asking->state_ = waits ? next_awaiter::state::left_alone : next_awaiter::state::idle;
     if (waits) {
-        asking->left_alone_ = true;
         asking->coroutine = waiter;
         detail::resume_later(*asking, waiter);
     }
@@ -215,6 +264,15 @@ namespace detail {
 template <class T>
 async_generator<T> async_generator_promise<T>::get_return_object() noexcept {
     return async_generator<T>(std::coroutine_handle<async_generator_promise>::from_promise(*this));
+}
+
+/// If the body is destroyed as a part of the tree of the task that waits in next(), its locals may
+/// have owned the generator, to which the awaiter refers.
+template <class T>
+async_generator_promise<T>::~async_generator_promise() {
+    if (asking != nullptr) [[unlikely]] {
+        static_cast<async_generator<T>::next_awaiter*>(asking)->generator_ = nullptr;
+    }
 }
 
 } // namespace detail

@@ -79,19 +79,29 @@ template <awaitable A>
 using stored_result = std::conditional_t<std::is_lvalue_reference_v<await_result_t<A>>,
                                          await_result_t<A>, std::remove_cvref_t<await_result_t<A>>>;
 
-/// The type as which a program uses an awaitable that it forgot to await: its result, or bool.
+/// Whether R is the type of the element in an A, such as a std::optional<R>.
+template <class R, class A>
+concept element_of = std::same_as<R, typename std::remove_cvref_t<A>::value_type>;
+
+/// The types to which a program that forgot co_await may convert an awaitable: the result, what
+/// that contains, or bool.
 template <class R, class A>
 concept mistaken_result =
     std::same_as<R, bool> ||
-    (awaitable<A> && (std::same_as<R, await_result_t<A>> ||
+    (awaitable<A> && (std::same_as<R, await_result_t<A>> || element_of<R, await_result_t<A>> ||
                       (std::same_as<R, int> && std::is_convertible_v<await_result_t<A>, int>)));
 
-/// A base class of the awaitable A: it is not converted to its result, and the compiler says why.
+/// A base class of the awaitable A: a conversion of A to its result does not compile, and the
+/// compiler says why.
 template <class A>
 struct not_its_result {
     template <mistaken_result<A> R>
     operator R() const // NOLINT(*-explicit-*)
         COIL_DELETE_CONVERSION("did you forget to co_await? Only that gives the result");
+    void operator*() const
+        COIL_DELETE_COPY("did you forget to co_await? Only that gives the result");
+    void* operator->() const
+        COIL_DELETE_COPY("did you forget to co_await? Only that gives the result");
 };
 
 } // namespace detail

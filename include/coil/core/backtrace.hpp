@@ -13,7 +13,8 @@ struct backtrace_entry {
     /// The demangled name; empty if the module has no symbol for it (it was stripped).
     std::string function;
     /// The program or library that contains it, and its address there: arguments of addr2line(1),
-    /// which prints the line of its definition: `addr2line -Cfe MODULE OFFSET`.
+    /// which prints the line of its definition: `addr2line -Cfe MODULE OFFSET`. coil-lines does
+    /// the same for text with many entries.
     std::string module;
     std::uintptr_t offset = 0;
 
@@ -42,7 +43,8 @@ namespace coil::this_task {
 ///
 ///     std::fputs(to_string(co_await this_task::backtrace()).c_str(), stderr);
 ///
-/// Reads the symbols of the program from its file when it is first used, and caches them.
+/// Reads the symbols of the program from its file when it is first used, and caches them. A
+/// std::stacktrace cannot hold the chain: it can only be made from the thread's stack.
 inline detail::backtrace_awaiter backtrace() noexcept { return {}; }
 
 } // namespace coil::this_task

@@ -33,7 +33,8 @@ public:
     template <class R>
         requires(!std::same_as<std::remove_cvref_t<R>, mutable_buffer>) &&
                     (!std::same_as<std::remove_cvref_t<R>, const_buffer>) &&
-                    detail::writable_byte_range<R&> && detail::owns_elements<R>
+                    detail::writable_byte_range<R&> && detail::owns_elements<R> &&
+                    (!detail::temporary_bytes<R>)
     constexpr mutable_buffer(R&& range COIL_LIFETIMEBOUND) noexcept // NOLINT: implicit on purpose
         : data_(std::ranges::data(range)),
           size_(std::ranges::size(range) * sizeof(std::ranges::range_value_t<R>)) {}
@@ -44,6 +45,22 @@ public:
     constexpr mutable_buffer(R&& view) noexcept // NOLINT: implicit on purpose
         : data_(std::ranges::data(view)),
           size_(std::ranges::size(view) * sizeof(std::ranges::range_value_t<R>)) {}
+
+    /// Produce readable compiler errors.
+    template <detail::pointer_without_length P>
+    mutable_buffer(P&&) // NOLINT(*-explicit-*)
+        COIL_DELETE_COPY("a pointer has no length: pass {p, n}");
+    template <detail::const_bytes R>
+    mutable_buffer(R&&) // NOLINT(*-explicit-*)
+        COIL_DELETE_COPY("the call writes to this buffer: it must not be const, nor a string_view");
+    template <detail::temporary_bytes R>
+    mutable_buffer(R&&) // NOLINT(*-explicit-*)
+        COIL_DELETE_COPY("what the call writes to this temporary is lost: pass a variable that has "
+                         "a size, such as std::string buf(4096, '\\0')");
+    template <detail::not_bytes R>
+    mutable_buffer(R&&) // NOLINT(*-explicit-*)
+        COIL_DELETE_COPY("not a buffer: pass contiguous memory of trivially copyable elements, "
+                         "such as an array, std::string or std::vector<char>");
 
     [[nodiscard]] constexpr void* data() const noexcept { return data_; }
     [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
@@ -59,9 +76,9 @@ private:
     std::size_t size_ = 0;
 };
 
-/// Memory that a call reads from. It is made from everything that makes a mutable_buffer, from a
-/// std::string_view, and from a string literal, without the terminating zero. (A const char array
-/// is taken for a literal. If its last zero is data, write {array, sizeof array}.)
+/// Memory that a call reads from. It can be made from everything from which a mutable_buffer can be
+/// made, from a std::string_view, and from a string literal, without the terminating zero. (A const
+/// char array is treated as a literal. If its last zero is data, write {array, sizeof array}.)
 class const_buffer {
 public:
     constexpr const_buffer() noexcept = default;
@@ -91,6 +108,15 @@ public:
     constexpr const_buffer(R&& view) noexcept // NOLINT: implicit on purpose
         : data_(std::ranges::data(view)),
           size_(std::ranges::size(view) * sizeof(std::ranges::range_value_t<R>)) {}
+
+    /// Produce readable compiler errors.
+    template <detail::pointer_without_length P>
+    const_buffer(P&&) // NOLINT(*-explicit-*)
+        COIL_DELETE_COPY("a pointer has no length: pass std::string_view(p), or {p, n}");
+    template <detail::not_bytes R>
+    const_buffer(R&&) // NOLINT(*-explicit-*)
+        COIL_DELETE_COPY("not a buffer: pass contiguous memory of trivially copyable elements, "
+                         "such as an array, std::string or std::vector<char>");
 
     [[nodiscard]] constexpr const void* data() const noexcept { return data_; }
     [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }

@@ -32,7 +32,7 @@ public:
 private:
     struct frame {
         void (*resume)(frame*) noexcept = [](frame* f) noexcept {
-            // The frame is the first member of what contains it.
+            // The frame is the first member of the callback_coroutine.
             auto& self = *reinterpret_cast<callback_coroutine*>(f);
             self.function_(self);
         };

@@ -36,15 +36,15 @@ destroyed twice). Use clang 17+ or GCC 14+, or define COIL_ALLOW_GCC12 if you ac
 // Define COIL_CHECK_LIFETIMES (clang only) to get a warning for a coroutine that outlives what it
 // refers to: a reference or string_view parameter bound to a temporary, the captures of a lambda,
 // the object of a member function. Then a function that returns a coroutine type without being a
-// coroutine must say so: it is marked COIL_CORO_WRAPPER. So this header includes the templates of
-// the standard library that are such functions, and must come before them:
+// coroutine must say so: it is marked COIL_CORO_WRAPPER. This header therefore includes the
+// standard headers with templates that are such functions, and must be the first to include them:
 //
 //     clang++ -DCOIL_CHECK_LIFETIMES -include coil/core/config.hpp ...
 //
 // - COIL_CORO_TYPE: attributes of a coroutine's return type.
 // - COIL_CORO_WRAPPER: attribute of a plain function that returns one; its reference arguments are
-//   checked as those of the coroutine that it calls.
-// - COIL_CORO_COPIES: of a plain function whose result refers to none of its arguments.
+//   checked like those of the coroutine that it calls.
+// - COIL_CORO_COPIES: the same for a plain function whose result refers to none of its arguments.
 // - COIL_CAPTURED(by): attribute of a parameter of coroutine type that continues to run after the
 //   call, in `this` or, if by is `global`, anywhere.
 #if defined(COIL_CHECK_LIFETIMES) && defined(__clang__)
@@ -75,7 +75,7 @@ destroyed twice). Use clang 17+ or GCC 14+, or define COIL_ALLOW_GCC12 if you ac
 #endif
 
 // Attribute of a coroutine's return type: the frame may be placed inside the frame that awaits it
-// at once.
+// immediately.
 #if defined(__clang__) && defined(__has_cpp_attribute)
 #if __has_cpp_attribute(clang::coro_await_elidable)
 #define COIL_AWAIT_ELIDABLE [[clang::coro_await_elidable]]
@@ -84,7 +84,7 @@ destroyed twice). Use clang 17+ or GCC 14+, or define COIL_ALLOW_GCC12 if you ac
 #define COIL_LIFETIMEBOUND [[clang::lifetimebound]]
 #endif
 #endif
-// Placed behind a function's parameters: reports calls for which the condition is true, as far as
+// Placed after a function's parameters: reports calls for which the condition is true, as far as
 // the compiler knows the arguments. The sentence is the message, at the line of the call, and no
 // list of other candidates follows it. (The macros do not use each other, because the compiler
 // would print each level of expansion.)
@@ -103,7 +103,7 @@ destroyed twice). Use clang 17+ or GCC 14+, or define COIL_ALLOW_GCC12 if you ac
 #define COIL_ERROR_IF(condition, sentence)
 #endif
 
-// Placed behind a function's parameters instead of a body: the function must not be called, and the
+// Placed after a function's parameters instead of a body: the function must not be called, and the
 // compiler prints the sentence where it is. Its return type must not be deduced.
 #if defined(__clang__)
 #define COIL_DELETE(sentence)                                                                      \
@@ -127,9 +127,32 @@ destroyed twice). Use clang 17+ or GCC 14+, or define COIL_ALLOW_GCC12 if you ac
 #define COIL_DELETE_COPY(sentence) = delete
 #endif
 
-// Attribute of a class: the compiler warns about a variable of it that is never used, although it
+// The same for other members of classes, which constraints must not consider usable.
+#if defined(__cpp_deleted_function) && defined(__clang__)
+#define COIL_DELETE_MEMBER(sentence)                                                               \
+    _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wc++26-extensions\"") =  \
+        delete (sentence)_Pragma("clang diagnostic pop")
+#elif defined(__clang__)
+#define COIL_DELETE_MEMBER(sentence) = delete
+#else
+#define COIL_DELETE_MEMBER(sentence) __attribute__((unavailable(sentence)))
+#endif
+
+// Attribute of a class: the compiler warns about an unused variable of this type, even though it
 // has a destructor.
 #define COIL_WARN_UNUSED [[gnu::warn_unused]]
+
+// An address that shows how far the stack has grown. The address of the function's stack frame does
+// so too, but a function that reads it needs a frame pointer, which slows down each resumption of a
+// coroutine.
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_stack_address)
+#define COIL_STACK_ADDRESS __builtin_stack_address()
+#endif
+#endif
+#if !defined(COIL_STACK_ADDRESS)
+#define COIL_STACK_ADDRESS __builtin_frame_address(0)
+#endif
 
 #if !defined(COIL_AWAIT_ELIDABLE)
 #define COIL_AWAIT_ELIDABLE

@@ -14,9 +14,9 @@
 // may be freed on a thread other than the one that allocated it.
 // A thread that goes to sleep after a peak returns its lists to the pool.
 //
-// Frames are aligned to 64 bytes, so locals up to alignas(64) are aligned; the language gives a
-// promise no way to request more. Under a sanitizer every frame is a separate allocation, so that
-// the sanitizer can check it.
+// Frames are aligned to 64 bytes, so locals up to alignas(64) are aligned; a promise has no way to
+// request more. Under a sanitizer every frame is a separate allocation, so that the sanitizer can
+// check it.
 
 namespace coil::detail {
 

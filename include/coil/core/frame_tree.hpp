@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/base/assert.hpp>
+#include <coil/core/config.hpp>
 #include <coil/core/detail/debug_reports.hpp>
 #include <coil/core/promise.hpp>
 
@@ -19,7 +20,7 @@ namespace coil::detail {
 
 [[noreturn]] void end_with_misuse(const char* sentence) noexcept; // NOLINT(*-redundant-*)
 
-/// Below this stack address tasks are destroyed by the slow path. Initially that applies to all.
+/// Below this stack address, tasks are destroyed on the slow path; initially, all tasks are.
 constinit inline thread_local std::uintptr_t destroying_floor = UINTPTR_MAX;
 
 /// Destroys everything that `top` awaits and owns, but not its own frame.
@@ -42,8 +43,8 @@ void destroy_task(std::coroutine_handle<Promise> coroutine) noexcept {
 #if COIL_ASSERTIONS
     const destroying_frames here;
 #endif
-    const auto stack = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-    if (coroutine.promise().has_below() || stack < destroying_floor) [[unlikely]] {
+    if (coroutine.promise().has_below() ||
+        reinterpret_cast<std::uintptr_t>(COIL_STACK_ADDRESS) < destroying_floor) [[unlikely]] {
         destroy_task_slowly(coroutine, coroutine.promise());
     } else {
         coroutine.destroy();

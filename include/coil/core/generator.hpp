@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/base/assert.hpp>
+#include <coil/base/exchange.hpp>
 #include <coil/core/config.hpp>
 #include <coil/core/frame_allocator.hpp>
 #include <coil/core/transfer.hpp>
@@ -31,8 +32,6 @@ template <class Range>
 elements_of(Range&&) -> elements_of<Range&&>;
 
 namespace detail {
-
-[[noreturn]] void end_with_misuse(const char* sentence) noexcept; // NOLINT(*-redundant-*)
 
 [[noreturn]] void end_with_misuse(const char* sentence) noexcept; // NOLINT(*-redundant-*)
 
@@ -70,6 +69,9 @@ public:
         root_->value_ = std::addressof(value);
         return {};
     }
+    /// Produces a readable compiler error.
+    std::suspend_always yield_value(...)
+        COIL_DELETE("the value is not converted to the element type of this generator");
 
     /// Yields a copy of an lvalue if the generator yields rvalues.
     class copy_awaiter {
@@ -220,16 +222,24 @@ public:
         }
     };
 
-    generator(generator&& other) noexcept : coroutine_(std::exchange(other.coroutine_, nullptr)) {}
+    generator(generator&& other) noexcept
+        : coroutine_(coil::detail::exchange(other.coroutine_, nullptr)) {}
     generator& operator=(generator other) noexcept {
-        std::swap(coroutine_, other.coroutine_);
+        coil::detail::swap_values(coroutine_, other.coroutine_);
         return *this;
     }
+    /// Produce readable compiler errors: a generator is move-only, and is read once, in order.
+    generator(const generator&) COIL_DELETE_COPY("a generator is read once: write std::move(g)");
+    template <std::integral Index>
+    void operator[](Index) const
+        COIL_DELETE_COPY("a generator has no indexes: write for (auto&& x : g)");
     ~generator() {
         if (coroutine_) {
             coroutine_.destroy();
         }
     }
+    /// Produces a readable compiler error.
+    void operator co_await() const COIL_DELETE_COPY("a generator is not awaited: iterate over it");
 
     class iterator {
     public:
@@ -237,9 +247,9 @@ public:
         using difference_type = std::ptrdiff_t;
 
         iterator(iterator&& other) noexcept
-            : coroutine_(std::exchange(other.coroutine_, nullptr)) {}
+            : coroutine_(coil::detail::exchange(other.coroutine_, nullptr)) {}
         iterator& operator=(iterator&& other) noexcept {
-            coroutine_ = std::exchange(other.coroutine_, nullptr);
+            coroutine_ = coil::detail::exchange(other.coroutine_, nullptr);
             return *this;
         }
 

@@ -57,6 +57,18 @@ public:
         return true;
     }
 
+    /// Calls `f` with the nodes in the `most` oldest places, of which some may be empty. Returns
+    /// `most` minus the number of places visited.
+    template <class Function>
+    std::size_t visit(Function f, std::size_t most) const {
+        for (std::uintptr_t place = begin_; place != end_ && most > 0; ++place, --most) {
+            if (const queue_node* const node = places_[place - first_]) {
+                f(*node);
+            }
+        }
+        return most;
+    }
+
     void clear() noexcept {
         places_.reset();
         capacity_ = 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/core/detail/stop_callback.hpp>
 #include <coil/core/stop_state.hpp>
 
@@ -25,12 +26,13 @@ class stop_relay;
 template <class T>
 class async_generator_promise;
 
-/// "coil: ", the sentence and std::abort(), unless `object` is a static variable.
+/// Prints "coil: " and the sentence, and calls std::abort(). Does nothing if `object` is a static
+/// variable, which is destroyed when the program ends.
 [[gnu::cold]] void end_with_destroyed(const void* object, const char* sentence) noexcept;
 
 } // namespace detail
 
-/// Tells whether a stop was requested from its source. Copies are cheap; all members may be called
+/// Shows whether a stop was requested from its source. Copies are cheap; all members may be called
 /// from any thread.
 class inplace_stop_token {
 public:
@@ -40,7 +42,9 @@ public:
     /// Returns false for a default-constructed token: a stop can never be requested.
     [[nodiscard]] bool stop_possible() const noexcept { return source_ != nullptr; }
 
-    void swap(inplace_stop_token& other) noexcept { std::swap(source_, other.source_); }
+    void swap(inplace_stop_token& other) noexcept {
+        coil::detail::swap_values(source_, other.source_);
+    }
     bool operator==(const inplace_stop_token&) const noexcept = default;
 
     template <class F>
@@ -58,11 +62,11 @@ private:
 /// Requests a stop. All members may be called from any thread. The source must outlive every token
 /// and callback made from it. If a callback is still registered when the source is destroyed, the
 /// program terminates with a message. Every suspended await of a task that has the token registers
-/// one.
+/// a callback.
 ///
 ///     inplace_stop_source source;
 ///     auto nap = spawn(naps(), source.get_token());
-///     source.request_stop();                      // its awaits give -ECANCELED
+///     source.request_stop();                      // its awaits return -ECANCELED
 class inplace_stop_source {
 public:
     inplace_stop_source() noexcept = default;
@@ -80,8 +84,8 @@ public:
     [[nodiscard]] static constexpr bool stop_possible() noexcept { return true; }
     [[nodiscard]] bool stop_requested() const noexcept { return state_.is_requested(); }
 
-    /// Calls every registered callback on this thread. Returns false if a stop was requested
-    /// before.
+    /// Calls every registered callback on this thread. Returns false if a stop had already been
+    /// requested.
     bool request_stop() noexcept { return state_.request(); }
 
 private:
@@ -112,7 +116,7 @@ inline void detail::stop_callback_base::attach(inplace_stop_token token, callbac
 }
 
 inline void detail::stop_callback_base::detach() noexcept {
-    if (inplace_stop_source* source = std::exchange(source_, nullptr)) {
+    if (inplace_stop_source* source = coil::detail::exchange(source_, nullptr)) {
         source->state_.erase(*this);
     }
 }
@@ -190,9 +194,9 @@ public:
 
 } // namespace detail
 
-/// Calls a function when a stop is requested from the token's source, or at once if one was
-/// requested before. If the function is running on another thread, the destructor waits until it
-/// has returned.
+/// Calls a function when a stop is requested from the token's source, or immediately if one has
+/// already been requested. If the function is running on another thread, the destructor waits until
+/// it has returned.
 ///
 ///     inplace_stop_callback on_stop(token, [&] { library.abort(); });
 template <std::invocable F>

@@ -5,8 +5,8 @@
 
 namespace coil {
 
-/// The result of a Linux call: a value >= 0 or -errno. It converts to int, so code reads as with
-/// the system call; errno is never used.
+/// The result of a Linux call: a value >= 0 or -errno. It converts to int, so code reads as if it
+/// made the system call; errno is never used.
 ///
 ///     int n = co_await io::read(fd, buf);            // n < 0: -errno
 ///     auto n = (co_await io::read(fd, buf)).value(); // throws std::system_error
@@ -43,8 +43,8 @@ private:
     int value_ = 0;
 };
 
-/// An io_result that only says success or failure. Ignoring one loses an error, so the compiler
-/// warns; cast it to void to ignore it deliberately.
+/// An io_result that only indicates success or failure. Ignoring one loses an error, so the
+/// compiler warns; cast it to void to ignore it deliberately.
 ///
 ///     if (int r = co_await file.sync(); r < 0) ...
 ///     (co_await file.sync()).value();              // throws

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <type_traits>
+
 namespace coil::detail {
 
 /// Base class of the members of an intrusive list whose head is a plain pointer to the newest
@@ -18,6 +20,16 @@ struct list_node {
             next->link = &next;
         }
         head = static_cast<Node*>(this);
+    }
+
+    /// Precondition: `member` is in a list.
+    void insert_after(Node& member) noexcept { push_to(static_cast<list_node&>(member).next); }
+    void insert_before(Node& member) noexcept { push_to(*static_cast<list_node&>(member).link); }
+
+    /// The next newer member, or null. Precondition: it is in the list of `head`.
+    [[nodiscard]] Node* previous(Node* const& head) const noexcept {
+        static_assert(std::is_standard_layout_v<list_node>); // so `next` has its address
+        return link == &head ? nullptr : static_cast<Node*>(reinterpret_cast<list_node*>(link));
     }
 
     /// Precondition: it is in a list.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coroutine>
+#include <cstddef>
 
 namespace coil::detail {
 
@@ -9,7 +10,7 @@ class event_loop;
 /// The link of a member of an intrusive queue. It is part of the waiting object (an awaiter, a
 /// promise), so queueing never allocates and never fails. A node is in one queue at a time; the
 /// meaning of the second word depends on that queue. Both words are written when the node is queued
-/// and are uninitialised before, because initialising them would cost every await.
+/// and are uninitialised before, because initialising them would slow down every await.
 struct queue_node {
     queue_node() noexcept {} // NOLINT(*-member-init)
 
@@ -68,6 +69,15 @@ public:
     }
 
     [[nodiscard]] queue_node* front() const noexcept { return head_; }
+
+    /// Calls `f` with the oldest nodes, at most `most`.
+    template <class Function>
+    void visit(Function f, std::size_t most) const {
+        for (const queue_node* node = head_; node != nullptr && most > 0; --most) {
+            f(*node);
+            node = node->next;
+        }
+    }
 
     /// Removes `node`; returns false if it is not in the queue. Linear: only for frames that are
     /// destroyed while they wait, which is rare.

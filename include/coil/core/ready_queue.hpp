@@ -13,9 +13,9 @@ namespace coil::detail {
 /// The coroutines that are ready to run on one thread, first in, first out.
 ///
 /// The front is a ring of handles. Taking the next one needs only the ring, so the processor can
-/// fetch several frames at once; with a linked list it would have to fetch each frame to find the
-/// next. Nodes that do not fit into the ring are in an intrusive list behind it, so pushing never
-/// allocates and never fails, however long the queue grows (guarantee G6).
+/// fetch several frames in parallel; with a linked list it would have to fetch each frame to find
+/// the next. Nodes that do not fit into the ring are in an intrusive list behind it, so pushing
+/// never allocates and never fails, however long the queue grows (guarantee G6).
 ///
 /// Removal scans the short ring. The list is singly linked, so the first removal from it moves all
 /// of it into an array (indexed_overflow), where each node stores its index. Later removals are
@@ -55,17 +55,19 @@ public:
         return !nothing_behind() && refill();
     }
 
-    /// Removes the oldest, which the caller resumes. Precondition: has_next() returned true.
+    /// Removes and returns the oldest coroutine; the caller resumes it. Precondition: has_next()
+    /// returned true.
     std::coroutine_handle<> pop() noexcept {
         immediate_awaits_left_ = immediate_awaits;
         return ring_[head_++ % capacity];
     }
 
-    /// The awaits with nothing to wait for that one resumption may complete. After these, such an
-    /// await suspends as well, behind the other coroutines: a loop of awaits of which none waits
-    /// then cannot starve them (guarantee G7).
+    /// The number of awaits that a coroutine may complete per resumption without suspending. The
+    /// next await that could complete immediately suspends the coroutine instead and queues it
+    /// behind the others, so that a loop of such awaits cannot starve them (guarantee G7).
     static constexpr std::uint32_t immediate_awaits = 128;
-    /// Called by an await that has nothing to wait for. Returns whether it may complete at once.
+    /// Called by an await whose result is available. Returns whether it may complete without
+    /// suspending.
     [[nodiscard]] bool spend_immediate_await() noexcept {
         if (immediate_awaits_left_ == 0) [[unlikely]] {
             return false;
@@ -74,12 +76,14 @@ public:
         return true;
     }
 
-    /// The coroutine that pop() returned last; another one if the queue is full. May be called by a
-    /// signal handler of the thread.
+    /// The coroutine that pop() returned last. If push() has filled the ring since then, its slot
+    /// was reused and another coroutine is returned. May be called by a signal handler of the
+    /// thread.
     [[nodiscard]] std::coroutine_handle<> last_popped() const noexcept {
         return ring_[(head_ - 1) % capacity];
     }
-    /// Counts the coroutines that pop() has returned. Other threads may read it by the address.
+    /// The number of coroutines that pop() has returned, modulo 2^32. A reference, because the
+    /// watchdog's thread copies the counter from this address with a system call.
     [[nodiscard]] const std::uint32_t& popped() const noexcept { return head_; }
 
     /// Removes a coroutine that was pushed with this node; returns false if it is not in the queue.
@@ -97,12 +101,15 @@ public:
         return !overflow_.empty() && remove_from_overflow(node);
     }
 
-    /// Calls `f` with the coroutines in the ring: the next ones, up to its capacity.
+    /// Calls `f` with the next coroutines: those in the ring, and at most `most_behind` of those
+    /// behind it.
     template <class Function>
-    void visit_next(Function f) const {
+    void visit(Function f, std::size_t most_behind = SIZE_MAX) const {
         for (std::uint32_t i = head_; i != tail_; ++i) {
             f(ring_[i % capacity]);
         }
+        const auto visit_node = [&f](const queue_node& node) { f(node.coroutine); };
+        overflow_.visit(visit_node, indexed_.visit(visit_node, most_behind));
     }
 
     void clear() noexcept {

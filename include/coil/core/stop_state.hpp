@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/core/atomics.hpp>
 
 #include <atomic>
@@ -19,7 +20,8 @@ public:
         return (word_.load(std::memory_order_acquire) & requested) != 0;
     }
 
-    /// Runs every registered callback on this thread. Returns false if a stop was requested before.
+    /// Runs every registered callback on this thread. Returns false if a stop had already been
+    /// requested.
     ///
     /// A relay is a callback that requests a stop of another source (`Callback::relayed_to()`). It
     /// counts as running until the callbacks of that source have run and `Callback::relay_done()`
@@ -45,7 +47,8 @@ public:
                     node->on_stop(*node);
                 }
             } else if (relay != nullptr) {
-                Callback& done = *std::exchange(relay, static_cast<Callback*>(relay->next));
+                Callback& done =
+                    *coil::detail::exchange(relay, static_cast<Callback*>(relay->next));
                 current = relay != nullptr ? relayed_to(*relay) : this;
                 relay_done(done);
             } else {
@@ -114,7 +117,7 @@ private:
         }
     }
 
-    /// False when a stop had been requested before.
+    /// Returns false if a stop had already been requested.
     bool begin_request() noexcept {
         lock();
         if ((word_.load(std::memory_order_relaxed) & requested) != 0) {
@@ -128,9 +131,9 @@ private:
     }
 
     /// Called when the previous callback has returned. Removes the next callback from the list,
-    /// marks it as running and returns it, or null if the list is empty. erase() of a running
-    /// callback waits on other threads; called by the callback itself it returns at once, so the
-    /// node may no longer exist when the callback returns.
+    /// marks it as running and returns it, or null if the list is empty. While a callback runs, its
+    /// erase() waits if called on another thread. Called by the callback itself, it returns
+    /// immediately, so the node may no longer exist when the callback returns.
     Callback* run_next() noexcept {
         lock();
         Callback* next = nullptr;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/base/assert.hpp>
+#include <coil/base/exchange.hpp>
 #include <coil/core/detail/debug_reports.hpp>
 #include <coil/core/detail/task_promise.hpp>
 #include <coil/core/frame_tree.hpp>
@@ -9,10 +10,20 @@
 
 #include <concepts>
 #include <coroutine>
+#include <cstddef>
 #include <type_traits>
 #include <utility>
 
 namespace coil {
+
+namespace detail {
+
+template <class A>
+inline constexpr bool is_any_task = false;
+template <class T>
+inline constexpr bool is_any_task<task<T>> = true;
+
+} // namespace detail
 
 /// A lazy coroutine: it starts when it is awaited, and is awaited once.
 ///
@@ -29,9 +40,9 @@ namespace coil {
 ///
 /// Lifetime: parameters live in the frame by value; what a reference parameter refers to must
 /// outlive the task. The captures of a lambda live in the lambda, not in the frame: a coroutine
-/// lambda with captures must outlive its task. For a detached task, pass parameters instead. Locals
-/// may be aligned up to alignas(64), as every frame is. Destroying a coroutine first destroys the
-/// coroutine it awaits; stack use does not grow with the depth.
+/// lambda with captures must outlive its task. For a detached task, pass parameters instead. Frames
+/// are aligned to 64 bytes, so locals may be declared up to alignas(64). Destroying a coroutine
+/// first destroys the coroutine it awaits; stack use does not grow with the depth.
 template <class T = void>
 class [[nodiscard(
     "did you forget to co_await?")]] COIL_CORO_TYPE COIL_WARN_UNUSED COIL_AWAIT_ELIDABLE task {
@@ -39,16 +50,18 @@ public:
     using promise_type = detail::task_promise<T>;
     using value_type = T;
 
-    task(task&& other) noexcept : coroutine_(std::exchange(other.coroutine_, nullptr)) { own(); }
+    task(task&& other) noexcept : coroutine_(coil::detail::exchange(other.coroutine_, nullptr)) {
+        own();
+    }
     task& operator=(task&& other) noexcept {
         if (this != &other) {
             destroy();
-            coroutine_ = std::exchange(other.coroutine_, nullptr);
+            coroutine_ = coil::detail::exchange(other.coroutine_, nullptr);
             own();
         }
         return *this;
     }
-    /// A task is not copied.
+    /// Move-only: copying produces a readable compiler error.
     task(const task&)
         COIL_DELETE_COPY("a task is awaited or spawned once: write std::move(t), or f() directly");
     task& operator=(const task&) = delete;
@@ -113,11 +126,24 @@ public:
 
     /// Produces a readable compiler error: the task is used as if it were its result.
     operator detail::mistaken_for<T>() const // NOLINT(*-explicit-*)
-        COIL_DELETE("did you forget to co_await? Write co_await f() to get the result of a task");
+        COIL_DELETE_MEMBER(
+            "did you forget to co_await? Write co_await f() to get the result of a task");
     template <std::same_as<bool> Condition>
         requires std::is_class_v<T>
     explicit operator Condition() const
         COIL_DELETE("did you forget to co_await? Write co_await f() to get the result of a task");
+    void begin() const COIL_DELETE_COPY(
+        "did you forget to co_await? Write co_await f() to get the result of a task");
+    void end() const COIL_DELETE_COPY(
+        "did you forget to co_await? Write co_await f() to get the result of a task");
+    void operator*() const COIL_DELETE_COPY(
+        "did you forget to co_await? Write co_await f() to get the result of a task");
+    void* operator->() const COIL_DELETE_COPY(
+        "did you forget to co_await? Write co_await f() to get the result of a task");
+    /// Produces a readable compiler error: the function uses `return` instead of co_return.
+    template <std::same_as<detail::returned_by_mistake<T>> Result>
+    task(const Result&) // NOLINT(*-explicit-*)
+        COIL_DELETE_COPY("a coroutine returns its result by co_return");
 
     /// For code that takes over the frame (spawning, executors) and destroys it.
     [[nodiscard]] std::coroutine_handle<promise_type> release() noexcept {
@@ -156,10 +182,27 @@ private:
     std::coroutine_handle<> coroutine_;
 };
 
+/// Produce readable compiler errors: operands that are tasks instead of their results.
+template <class L, class R>
+    requires(detail::is_any_task<L> || detail::is_any_task<R>)
+void operator+(const L&, const R&)
+    COIL_DELETE("did you forget to co_await? Write co_await f() to get the result of a task");
+template <class L, class R>
+    requires(detail::is_any_task<L> || detail::is_any_task<R>)
+bool operator==(const L&, const R&)
+    COIL_DELETE("did you forget to co_await? Write co_await f() to get the result of a task");
+
+/// Produces a readable compiler error: `auto [a, b] = f()` without co_await.
+template <std::size_t I, class T>
+int get(const task<T>&) COIL_DELETE("did you forget to co_await? Write auto [a, b] = co_await f()");
+
 namespace detail {
 
 template <class T>
 task<T> task_promise<T>::get_return_object() noexcept {
+    static_assert(alignof(task_promise) <= 2 * sizeof(void*)); // frame_of()
+    static_assert(fits_into_a_frame<T>,
+                  "the result of a task is aligned to 64 bytes at most: return a std::unique_ptr");
     return task<T>(std::coroutine_handle<task_promise>::from_promise(*this));
 }
 
@@ -170,3 +213,12 @@ inline task<void> task_promise<void>::get_return_object() noexcept {
 } // namespace detail
 
 } // namespace coil
+
+template <class T>
+    requires requires { std::tuple_size<T>::value; }
+struct std::tuple_size<coil::task<T>> : std::tuple_size<T> {};
+template <std::size_t I, class T>
+    requires requires { std::tuple_size<T>::value; }
+struct std::tuple_element<I, coil::task<T>> {
+    using type = int;
+};

@@ -1,10 +1,10 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/core/config.hpp>
 
 #include <coroutine>
 #include <type_traits>
-#include <utility>
 
 // Symmetric transfer between coroutines without stack growth (guarantee G10).
 //
@@ -48,7 +48,7 @@ constinit inline thread_local std::coroutine_handle<> next_to_resume{};
 constinit inline thread_local void* driven = nullptr;
 
 inline std::coroutine_handle<> take_transfer() noexcept {
-    return std::exchange(next_to_resume, std::coroutine_handle<>{});
+    return coil::detail::exchange(next_to_resume, std::coroutine_handle<>{});
 }
 
 class driving {

@@ -43,7 +43,7 @@ task<T> with_stop_token(task<T> work, Token token) {
 }
 
 /// The same for an operation, a chain or any other awaitable: a temporary is moved into the task, a
-/// named object is referred to.
+/// named object is held by reference.
 ///
 ///     int n = co_await with_stop_token(peer.recv(buf), session.get_token());
 template <class A, detail::any_stop_token Token>
@@ -57,5 +57,8 @@ COIL_CORO_COPIES auto with_stop_token(A&& work, Token token) {
 template <class Work, detail::stop_source Source>
 void with_stop_token(Work&&, Source&&)
     COIL_DELETE("pass the token of the stop source: with_stop_token(op, source.get_token())");
+template <detail::any_stop_token Token, class Work>
+task<> with_stop_token(Token, Work&&)
+    COIL_DELETE("the work comes first: with_stop_token(work, token)");
 
 } // namespace coil

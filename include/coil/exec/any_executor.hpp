@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/exec/detail/executor_ref.hpp>
 #include <coil/exec/detail/work.hpp>
 #include <coil/exec/executor.hpp>
@@ -73,8 +74,8 @@ public:
         }
     }
     void swap(any_executor& other) noexcept {
-        std::swap(target_, other.target_);
-        std::swap(owner_, other.owner_);
+        coil::detail::swap_values(target_, other.target_);
+        coil::detail::swap_values(owner_, other.owner_);
     }
 
     explicit operator bool() const noexcept { return static_cast<bool>(target_); }
@@ -138,8 +139,7 @@ executor_ref ref_to(E& executor) noexcept {
     return executor_ref::to(executor);
 }
 /// Refers to the executor inside, because submitted work must not depend on the lifetime of the
-/// any_executor. The reference to an empty any_executor refers to the object itself and throws when
-/// used.
+/// any_executor. A reference to an empty any_executor refers to no object, and throws when used.
 inline executor_ref ref_to(const any_executor& executor) noexcept {
     if (executor) {
         return executor.ref();

@@ -4,12 +4,12 @@
 
 namespace coil {
 
-/// Runs each function at once on a new thread, as std::async(std::launch::async, f) does, but
+/// Runs each function immediately on a new thread, like std::async(std::launch::async, f), but
 /// without a future. (The destructor of std::async's future waits, so a program that ignores the
 /// futures runs its functions one after the other.)
 ///
 ///     async_executor ex;
-///     ex.execute([] { compress(); });   // returns at once
+///     ex.execute([] { compress(); });   // returns immediately
 ///
 /// Threading: all members may be called from any thread. No thread outlives the executor: the
 /// destructor, like join(), waits until all functions have returned. Called on one of its own

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/core/task.hpp>
 #include <coil/core/transfer.hpp>
@@ -19,7 +20,7 @@
 
 namespace coil {
 
-/// A coroutine bound to an executor: it starts at once on that executor and resumes there after
+/// A coroutine bound to an executor: it starts there without being awaited, and resumes there after
 /// every await.
 ///
 ///     async_task<int, new_thread_executor> slow() { ...; co_return 2; }
@@ -49,9 +50,9 @@ namespace coil {
 /// printed.
 ///
 /// Callbacks run in the order in which they were added, on the executor's thread that ends the
-/// task, before awaiting coroutines resume. A callback that is added to a finished task runs at
-/// once on the calling thread. An exception that leaves a callback is reported like that of a
-/// detached task; the other callbacks still run.
+/// task, before awaiting coroutines resume. A callback that is added to a finished task runs
+/// immediately on the calling thread. An exception that leaves a callback is reported like that of
+/// a detached task; the other callbacks still run.
 ///
 /// Destroying the object detaches the coroutine: it runs to its end, its frame is destroyed there,
 /// and the callbacks run.
@@ -68,8 +69,8 @@ namespace coil {
 ///
 /// Threading: the coroutine always resumes on its executor. An awaiter resumes on its own context
 /// or executor; without one, on the thread that ended the task. done(), get(), co_await and the
-/// functions that add callbacks may be called from several threads at once. Moving and destroying
-/// the object are not thread-safe.
+/// functions that add callbacks may be called from several threads concurrently. Moving and
+/// destroying the object are not thread-safe.
 template <class T = void, class Executor = new_thread_executor>
 class [[nodiscard("dropping an async_task detaches it and loses its result: store it, or "
                   "add a callback")]] COIL_CORO_TYPE async_task {
@@ -78,11 +79,12 @@ public:
     using value_type = T;
     using executor_type = Executor;
 
-    async_task(async_task&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+    async_task(async_task&& other) noexcept
+        : state_(coil::detail::exchange(other.state_, nullptr)) {}
     async_task& operator=(async_task&& other) noexcept {
         if (this != &other) {
             reset();
-            state_ = std::exchange(other.state_, nullptr);
+            state_ = coil::detail::exchange(other.state_, nullptr);
         }
         return *this;
     }
@@ -235,7 +237,7 @@ private:
     }
 
     void reset() noexcept {
-        if (auto* const state = std::exchange(state_, nullptr)) {
+        if (auto* const state = coil::detail::exchange(state_, nullptr)) {
             state->release();
         }
     }

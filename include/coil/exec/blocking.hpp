@@ -4,6 +4,7 @@
 #include <coil/exec/detail/blocking_call.hpp>
 #include <coil/exec/detail/offload.hpp>
 
+#include <concepts>
 #include <type_traits>
 #include <utility>
 
@@ -23,13 +24,13 @@ namespace coil {
 /// await happens before `f`, and `f` happens before everything after it. The coroutine resumes on
 /// its context or on the executor that runs it (a run_loop); without either, on the pool's thread
 /// or on the one that requests a stop. Calls start in submission order. If all threads are busy or
-/// the queue is full, the coroutine waits suspended. The await throws std::system_error with the
+/// the queue is full, the coroutine stays suspended. The await throws std::system_error with the
 /// error of pthread_create(3) only if the pool has no thread and cannot create one.
 ///
 /// Cancellation: if a stop is requested before `f` has started, it is not called, and the await
-/// throws std::system_error with std::errc::operation_canceled, at once. Once it has started it is
-/// waited for and its real result returned. A context that shuts down withdraws calls that have not
-/// started, and blocks its thread in the destructor of the awaiting task until the others have
+/// immediately throws std::system_error with std::errc::operation_canceled. Once it has started it
+/// is waited for and its real result returned. A context that shuts down withdraws calls that have
+/// not started, and blocks its thread in the destructor of the awaiting task until the others have
 /// returned. A function that may block forever should therefore take a token. (A shutdown does not
 /// request a stop: request one before it.)
 template <class F>
@@ -50,5 +51,11 @@ template <class F>
     requires(!detail::once_callable<std::decay_t<F>>)
 void blocking(F&&) COIL_DELETE(
     "blocking(f) calls f with nothing, or with an inplace_stop_token; bind arguments in a lambda");
+
+template <class F, class... Args>
+    requires(sizeof...(Args) > 0 && std::invocable<F, Args...>)
+void blocking(F&&, Args&&...)
+    COIL_DELETE("blocking(f) calls f with nothing, or with an inplace_stop_token; bind arguments "
+                "in a lambda");
 
 } // namespace coil

@@ -1,8 +1,9 @@
 #pragma once
 
+#include <coil/base/std_chrono.hpp>
+#include <coil/context/prometheus.hpp>
 #include <coil/exec/detail/work.hpp>
 
-#include <chrono>
 #include <concepts>
 #include <condition_variable>
 #include <cstddef>
@@ -11,6 +12,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace coil {
 
@@ -37,10 +39,19 @@ struct blocking_pool_metrics {
     std::size_t waiting = 0;   ///< calls that wait for space in the queue
     /// The number of threads created so far. If it keeps growing, idle_time is too short.
     std::size_t threads_made = 0;
-    /// The number of calls so far that found every thread busy, and as many threads as there may
-    /// be. If it keeps growing, use more threads.
+    /// The number of calls so far that found every thread busy and the number of threads at its
+    /// maximum. If it keeps growing, use more threads.
     std::uint64_t delayed = 0;
+    /// How often calls have waited for watchdog_options::pool_delay, as seen by the watchdog; 0
+    /// while no context is watched.
+    std::uint64_t full_reports = 0;
 };
+
+/// Appends the metrics in the Prometheus text format, like write_prometheus() of a context. Every
+/// name begins with `coil_pool_`. Throws std::invalid_argument for an invalid label name. The page
+/// of an admin socket contains them for each pool, labelled `pool="NAME"`.
+void write_prometheus(std::string& out, const blocking_pool_metrics& metrics,
+                      const std::vector<metric_label>& labels = {});
 
 namespace detail {
 
@@ -87,7 +98,7 @@ private:
 
 } // namespace detail
 
-/// A pool of threads for functions that block: calls without an asynchronous form, or long
+/// A pool of threads for functions that block: calls that have no asynchronous form, or long
 /// computations.
 ///
 ///     auto size = co_await blocking([&] { return std::filesystem::file_size(path); });
@@ -130,8 +141,8 @@ public:
 
     // Used by awaiters.
 
-    /// May be called from any thread. Queues the job or passes it to a thread, or drops it at once;
-    /// error() then says why, if known.
+    /// May be called from any thread. Queues the job or passes it to a thread, or drops it
+    /// immediately; error() then says why, if known.
     void submit(detail::pool_job& job) noexcept;
     /// Returns true if the job was queued and was withdrawn.
     [[nodiscard]] bool take_back(detail::pool_job& job) noexcept;
@@ -161,6 +172,7 @@ private:
     [[nodiscard]] detail::pool_job* next_job(worker& self,
                                              std::unique_lock<std::mutex>& lock) noexcept;
     void left_queue() noexcept;
+    [[nodiscard]] blocking_pool_metrics metrics_locked() const noexcept;
     void reset_in_child() noexcept;
 
     const blocking_pool_options options_;
@@ -171,7 +183,7 @@ private:
     unsigned idle_threads_ = 0;
     std::size_t threads_made_ = 0;
     std::uint64_t delayed_ = 0;
-    detail::watched_pool* watched_ = nullptr; // from the first thread on
+    detail::watched_pool* watched_ = nullptr; // set with the first thread
     bool starting_ = false; // a thread is being created; it creates the next one if necessary
     bool ending_ = false;
     bool has_ended_ = false;       // during destruction: last_ended_ must be joined
@@ -182,9 +194,9 @@ private:
 };
 
 /// The pool of blocking(f): one per process, with default options. It is never destroyed. A call
-/// that runs when the process exits is abandoned; its function must not use what the exit destroys.
-/// (A context waits for its calls before it is destroyed.) After fork(2) the pool is empty in the
-/// child.
+/// that runs when the process exits is abandoned; its function must not use objects that are
+/// destroyed at exit. (A context waits for its calls before it is destroyed.) After fork(2) the
+/// pool is empty in the child.
 [[nodiscard]] blocking_pool& default_blocking_pool();
 
 template <class F>

@@ -7,7 +7,7 @@
 
 namespace coil {
 
-/// Runs functions at once, on the calling thread.
+/// Runs functions immediately, on the calling thread.
 ///
 ///     inline_executor{}.execute([] { std::puts("before execute() returns"); });
 ///

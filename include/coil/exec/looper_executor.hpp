@@ -13,7 +13,7 @@ namespace coil {
 ///     looper_executor looper;
 ///     looper.execute([] { load(); });
 ///     looper.execute([] { show(); });   // on the same thread, after load() has returned
-///     looper.shutdown();                // refuses more, but runs what is queued
+///     looper.shutdown();                // refuses further work, but runs queued work
 ///     looper.join();
 ///
 /// Threading: execute(), shutdown() and join() may be called from any thread. Everything before
@@ -22,7 +22,7 @@ namespace coil {
 /// Shutdown: after shutdown() submissions are dropped: a function is destroyed uncalled, and a
 /// coroutine that was to resume here gets std::errc::operation_canceled. The destructor drops
 /// queued submissions and waits for the running function. On the looper's own thread it cannot
-/// wait: it returns at once, and the thread ends when the running function returns.
+/// wait: it returns immediately, and the thread ends when the running function returns.
 class looper_executor {
 public:
     /// Throws std::system_error if the thread cannot be created.

@@ -7,7 +7,7 @@ namespace coil {
 /// Runs each function on a new thread.
 ///
 ///     new_thread_executor ex;
-///     ex.execute([] { talk_for_an_hour(); });   // returns at once
+///     ex.execute([] { talk_for_an_hour(); });   // returns immediately
 ///     ex.join();                                // optional: waits until no thread runs
 ///
 /// An async_task on it resumes on another new thread after each await.

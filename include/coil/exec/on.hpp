@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/core/detail/kept_function.hpp>
 #include <coil/core/task.hpp>
 #include <coil/exec/any_executor.hpp>
 #include <coil/exec/detail/executor_ref.hpp>
@@ -26,7 +27,7 @@ namespace coil {
 /// requested while the task is queued on an executor that is not a context, it is not started, and
 /// the await throws std::system_error with std::errc::operation_canceled. If the caller's context
 /// shuts down, the task is asked to stop and the shutdown waits for its end; a task that has not
-/// started is not started.
+/// started never starts.
 ///
 /// Errors: if `ex` was shut down before the task started, or is a context that stops, the await
 /// throws std::system_error with std::errc::operation_canceled. Exceptions thrown by the executor
@@ -41,5 +42,14 @@ template <class T>
 detail::on_awaitable<T> on(const any_executor& ex, task<T> work) noexcept {
     return {detail::ref_to(ex), std::move(work)};
 }
+
+/// Produce readable compiler errors.
+template <class E, class Work>
+    requires(!detail::derived_from_task<Work> && !detail::derived_from_task<E>)
+detail::on_awaitable<void> on(E&&, Work&&)
+    COIL_DELETE("on takes a task: call the function, on(executor, f())");
+template <class T, class E>
+detail::on_awaitable<T> on(task<T>, E&&)
+    COIL_DELETE("the executor comes first: on(executor, work)");
 
 } // namespace coil

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/owned.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/core/task.hpp>
 #include <coil/exec/detail/remote_op.hpp>
@@ -8,7 +9,6 @@
 #include <condition_variable>
 #include <coroutine>
 #include <cstddef>
-#include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -47,7 +47,7 @@ class run_loop_yield;
 /// see below.
 ///
 /// Threading: run() and run_once() may be called by one thread at a time, everything else from any
-/// thread, also while they run. Each turn of a coroutine happens before its next one.
+/// thread, even while they run. Each turn of a coroutine happens before its next one.
 ///
 /// run() returns:
 /// - when the loop is drained: every coroutine has ended, every function was called, and finish()
@@ -60,8 +60,8 @@ class run_loop_yield;
 /// waits for the next run().
 ///
 /// The destructor destroys coroutines that have not ended and functions that were not called. If
-/// one of these coroutines waits in on(), the task passed to on() is asked to stop, destroyed at
-/// once if it is on a context, and waited for.
+/// one of these coroutines waits in on(), the task passed to on() is asked to stop, destroyed
+/// immediately if it is on a context, and waited for.
 ///
 /// An exception that leaves a task, a function or resume() is reported like that of a detached
 /// task.
@@ -89,7 +89,7 @@ public:
         detail::execute_as_work(from_outside, std::forward<F>(f));
     }
 
-    /// Awaited by a coroutine of this loop: lets all other ready ones run first.
+    /// Awaited by a coroutine of this loop: lets all other ready coroutines run first.
     detail::run_loop_yield yield() noexcept;
 
     /// Runs rounds until the loop is drained or stopped, see above. Throws std::logic_error if the
@@ -102,7 +102,7 @@ public:
     /// is still accepted.)
     void finish() noexcept;
     /// Makes run() or run_once() return after the current turn, or, if neither is running, the next
-    /// run() return at once.
+    /// run() return immediately.
     void stop() noexcept;
 
     // Used by awaiters.
@@ -140,9 +140,9 @@ private:
     std::mutex mutex_;
     std::condition_variable changed_;
     detail::fifo ready_;
-    detail::fifo round_;                  // what has not had its turn in this round
-    std::unique_ptr<frame_table> frames_; // the pushed coroutines
-    spawned* oldest_ = nullptr;           // of the tasks that have started
+    detail::fifo round_;                // what has not had its turn in this round
+    detail::owned<frame_table> frames_; // the pushed coroutines
+    spawned* oldest_ = nullptr;         // of the tasks that have started
     spawned* newest_ = nullptr;
     std::thread::id runner_;          // set while it runs
     std::thread::id first_submitter_; // the first thread that submitted work

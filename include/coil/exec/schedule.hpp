@@ -24,8 +24,8 @@ namespace coil {
 /// then resumes on the executor, which must live until then.
 ///
 /// While it is elsewhere the task does not count as work of the context that it left, whose run()
-/// may return; coil::run() and block_on() wait for it everywhere. It is not destroyed while it is
-/// elsewhere, but ends by itself.
+/// may return; coil::run() and block_on() wait for it wherever it is. It is not destroyed while it
+/// is elsewhere, but ends by itself.
 ///
 /// Errors: if the executor was shut down, the task continues on the context or executor that it
 /// came from, which must still exist, and the await throws std::system_error with
@@ -34,12 +34,12 @@ namespace coil {
 /// parent's context: std::logic_error.
 ///
 /// If the context that the task left has ended or does not run, the task continues on the thread
-/// that drops the work, which is on no context. A context that ends destroys tasks that are on
+/// that drops the work, outside of any context. A context that ends destroys tasks that are on
 /// their way to it.
 ///
 /// Cancellation: a stop request does not prevent the move.
 ///
-/// An async_task, which always runs on its own executor, moves there and returns at once.
+/// An async_task always runs on its own executor: it moves there and immediately returns.
 template <executor E>
 detail::hop_awaiter resume_on(E& ex) noexcept {
     return {detail::ref_to(ex), false};
@@ -48,7 +48,7 @@ inline detail::hop_awaiter resume_on(const any_executor& ex) noexcept {
     return {detail::ref_to(ex), false};
 }
 
-/// As resume_on(), but always goes through the executor's queue: even if the task runs there
+/// Like resume_on(), but always goes through the executor's queue: even if the task runs there
 /// already, it lets queued work run first.
 template <executor E>
 detail::hop_awaiter schedule(E& ex) noexcept {

@@ -1,12 +1,13 @@
 #pragma once
 
 #include <coil/base/owned.hpp>
+#include <coil/base/std_chrono.hpp>
 #include <coil/context/detail/checked_number.hpp>
+#include <coil/core/detail/kept_function.hpp>
 #include <coil/exec/detail/function_slab.hpp>
 #include <coil/exec/detail/work.hpp>
 #include <coil/exec/executor.hpp>
 
-#include <chrono>
 #include <concepts>
 #include <string>
 #include <type_traits>
@@ -19,9 +20,9 @@ struct thread_pool_options {
     unsigned threads = 0;
     /// The threads are named NAME-0, NAME-1, ... (Linux shows 15 characters).
     std::string name = "coil-pool";
-    /// How long an idle thread spins in search of work before it sleeps. After spinning without
-    /// success a thread sleeps at once, until a sleep turns out to have been shorter than this, so
-    /// that an idle pool uses no CPU.
+    /// How long an idle thread spins in search of work before it sleeps. A thread that has found
+    /// none by spinning does not spin again until one of its sleeps is shorter than this, so an
+    /// idle pool uses no CPU.
     std::chrono::nanoseconds spin = std::chrono::microseconds(50);
 };
 
@@ -32,27 +33,28 @@ struct thread_pool_options {
 ///     co_await resume_on(pool);            // the coroutine continues on one of the threads
 ///     pool.drain();                        // waits until all of that is done
 ///
-/// Every thread has a queue. Work submitted by work that runs on the pool goes to the queue of its
-/// thread, which runs the youngest first, so that recursive algorithms keep few pieces queued and
-/// caches warm; idle threads steal the oldest. Work from other threads runs in submission order, as
-/// far as several threads can preserve one.
+/// Every thread has a queue. Work that is submitted on a thread of the pool goes to the queue of
+/// that thread, which runs the newest first: recursive algorithms then keep few pieces queued, and
+/// caches stay warm. Idle threads steal the oldest. Work from other threads waits in one queue for
+/// the whole pool, from which it is taken in submission order.
 ///
-/// Fairness (guarantee G7): of 64 pieces of work that a thread takes, at least one is the oldest of
-/// its own queue, if there are several, and at least one comes from elsewhere. Work that does not
-/// return occupies only its thread: others steal what that thread has queued.
+/// Fairness (guarantee G7): of every 64 pieces of work that a thread takes, at least one is the
+/// oldest of its own queue, and at least one comes from the pool's queue, unless these are empty.
+/// Work that does not return occupies only its thread: the others steal what that thread has
+/// queued.
 ///
 /// Threading: all members except the destructor may be called from any thread at any time, before
 /// and after stop(). Submitting neither blocks nor fails for lack of memory (except that execute()
 /// allocates space for its function and may throw std::bad_alloc). A submission happens before its
-/// work, which happens before drain() returns. Submitting is the last access to the pool, so the
-/// work may cause its destruction.
+/// work, which happens before drain() returns. Once the work can run, the submitting call no longer
+/// accesses the pool, so the work may lead to the destruction of the pool.
 ///
 /// Exceptions that leave a function of execute() are printed to stderr.
 class thread_pool {
 public:
-    /// Starts the threads. Throws std::system_error with std::errc::resource_unavailable_try_again
-    /// if one cannot be started, after the others have ended; std::invalid_argument for more than
-    /// 32 767.
+    /// Starts the threads. If one cannot be started, ends the others and throws std::system_error
+    /// with std::errc::resource_unavailable_try_again. Throws std::invalid_argument for more than
+    /// 32 767 threads.
     thread_pool() : thread_pool(thread_pool_options{}) {}
     explicit thread_pool(thread_pool_options options);
     /// 0 threads: one per processor, see thread_pool_options.
@@ -66,7 +68,7 @@ public:
     /// threads it terminates the program with a message.
     ~thread_pool();
 
-    /// Calls `f()` on one of the threads. After stop(), destroys it uncalled at once.
+    /// Calls `f()` on one of the threads. After stop(), destroys it immediately without calling it.
     template <class F>
     void execute(F&& f) {
         using function = std::decay_t<F>;
@@ -77,7 +79,11 @@ public:
         }
     }
 
-    /// The same for work, which needs no allocation: does not throw.
+    /// Produces a readable compiler error.
+    template <detail::derived_from_task Task>
+    void execute(Task&&) COIL_DELETE("a task is awaited on an executor: co_await on(pool, f())");
+
+    /// Like execute(), for a work object of the caller. Allocates nothing and does not throw.
     void submit(detail::work& w) noexcept;
 
     /// Blocks until nothing is queued or running, including work that was submitted meanwhile, by
@@ -89,12 +95,12 @@ public:
 
     /// Makes the threads end after their current work. Queued work is dropped before stop()
     /// returns, and later submissions are dropped by the submitting call: functions are destroyed
-    /// uncalled, and a coroutine's await throws std::system_error with
-    /// std::errc::operation_canceled where the coroutine came from. Does not wait for the threads,
-    /// so they may call it. It cannot be undone.
+    /// uncalled, and a coroutine that was to move to the pool stays where it was: its await throws
+    /// std::system_error with std::errc::operation_canceled. Does not wait for the threads, so they
+    /// may call it. It cannot be undone.
     void stop() noexcept;
 
-    /// Blocks until the threads have ended, which requires stop(). Throws as drain() does.
+    /// Blocks until the threads have ended, which requires stop(). Throws like drain().
     void join();
 
     /// The number of threads.

@@ -19,8 +19,8 @@ namespace coil {
 ///     co_await async_interleave(16, articles, price_of, prices);
 ///
 /// The await returns the number of keys. Without other ready coroutines it costs a turn of the loop
-/// every 50 µs. A slice ends between two prefetches; a lookup that computes for long without a
-/// prefetch makes it longer.
+/// every 50 µs. A slice ends between two prefetches; a lookup that computes for a long time without
+/// a prefetch makes it longer.
 ///
 /// Threading: the lookups run on the context of the calling task, which must have one. They must
 /// not assume that nothing else runs between two prefetches: other coroutines do, and may change

@@ -24,8 +24,8 @@ std::size_t run_lookups(std::size_t slots, Keys& keys, F& f, Sink& sink) {
 
 } // namespace detail
 
-/// A width that suits most processors: somewhat more lookups than the 10 to 16 cache lines that a
-/// core loads at a time. More than that costs little until the lookups themselves leave the L1
+/// A width that suits most processors: about as many lookups as a core loads cache lines at a time,
+/// 10 to 16. A larger width costs little as long as the frames of the lookups fit into the L1
 /// cache.
 inline constexpr std::size_t default_interleave_width = 16;
 
@@ -38,23 +38,23 @@ inline constexpr std::size_t default_interleave_width = 16;
 ///     interleave(16, articles, [&](int article) { return price_of(t, article); }, prices);
 ///
 /// The lookups take turns: each runs until it awaits a prefetch. When one ends, its slot takes the
-/// next key at once, so their lengths may differ. If the data are in the cache there is nothing to
-/// wait for and a plain loop is faster.
+/// next key immediately, so their lengths may differ. If the data are in the cache there is nothing
+/// to wait for and a plain loop is faster.
 ///
 /// `out` is one of
 /// - a random access range: element i is assigned the result of key i as soon as it is known. Its
-///   elements must exist; a range that is too short ends the program;
+///   elements must exist; a range that is too short terminates the program;
 /// - a random access iterator: the same without the check;
 /// - another output iterator, such as std::back_inserter: written in order.
 ///
 /// Keys are read from the range one by one, in order. `f` is called when a slot is free and may be
-/// a coroutine, also a lambda with captures, or a function that returns one. Parameters of the
+/// a coroutine, including a lambda with captures, or a function that returns one. Parameters of the
 /// coroutine may refer to the key.
 ///
 /// Exceptions of `f`, of the range, of assignments and of lookups propagate after all lookups that
-/// have not ended were destroyed. The first one wins; which results were written is unspecified,
-/// except that an output iterator has received exactly those of the keys before the one that
-/// failed, if a lookup failed. A width of 0 counts as 1.
+/// have not ended were destroyed. If there are several, the first one propagates. Which results
+/// were written is unspecified, with one exception: if a lookup failed, an output iterator has
+/// received exactly the results of the keys before that one. A width of 0 counts as 1.
 ///
 /// Memory: one block for the frames and one for the slots, from the frame allocator of this thread.
 /// Threading: blocks the calling thread, and with it all coroutines of its context; in a task

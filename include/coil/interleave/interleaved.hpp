@@ -40,9 +40,9 @@ generator<R> interleaved_results(std::size_t width, Keys keys, F f) {
 /// reordering. Between two elements the lookups are suspended: what they prefetched may leave the
 /// cache while the caller does other work.
 ///
-/// An exception of a lookup propagates from begin() or ++ in the place of its result, after the
-/// results of the keys before; then the range has ended. Destroying the range destroys the lookups.
-/// A named range of keys is kept by reference, a temporary by value; `f` is kept by value.
+/// An exception of a lookup propagates from begin() or ++ in place of its result, after the results
+/// of the keys before it; then the range has ended. Destroying the range destroys the lookups. A
+/// named range of keys is kept by reference, a temporary by value; `f` is kept by value.
 template <std::ranges::input_range Keys, class F>
 [[nodiscard]] COIL_CORO_WRAPPER auto interleaved(std::size_t width, Keys&& keys, F f) {
     using R = detail::lookup_result_t<F, Keys>;

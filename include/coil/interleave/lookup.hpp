@@ -1,9 +1,9 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/interleave/detail/lookup_promise.hpp>
 
 #include <coroutine>
-#include <utility>
 
 namespace coil {
 
@@ -19,7 +19,7 @@ namespace coil {
 ///     }
 ///
 /// It is lazy and cheaper than a task: a switch costs a few nanoseconds, there is no stop token,
-/// and it is known to no context. It awaits prefetch(p) and other lookups; the compiler refuses
+/// and no context knows it. It awaits prefetch(p) and other lookups; the compiler refuses
 /// everything else. A lookup may await itself recursively to any depth.
 ///
 /// R may be void, a reference, move-only, or not default-constructible. An exception that leaves
@@ -35,9 +35,10 @@ public:
     using promise_type = detail::lookup_promise<R>;
     using value_type = R;
 
-    lookup(lookup&& other) noexcept : coroutine_(std::exchange(other.coroutine_, nullptr)) {}
+    lookup(lookup&& other) noexcept
+        : coroutine_(coil::detail::exchange(other.coroutine_, nullptr)) {}
     lookup& operator=(lookup other) noexcept {
-        std::swap(coroutine_, other.coroutine_);
+        coil::detail::swap_values(coroutine_, other.coroutine_);
         return *this;
     }
     ~lookup() {
@@ -62,7 +63,7 @@ public:
         if (!coroutine_) [[unlikely]] {
             detail::end_with_misuse("this lookup was awaited or moved from before.");
         }
-        return std::exchange(coroutine_, nullptr);
+        return coil::detail::exchange(coroutine_, nullptr);
     }
 
 private:

@@ -34,8 +34,8 @@ inline detail::prefetch_awaiter prefetch(const void* address, Size bytes) noexce
     return {};
 }
 
-/// As prefetch(), for memory that the lookup is going to change: other processors give up their
-/// copies of the line, so that the store does not have to wait for that.
+/// Like prefetch(), but for memory that the lookup is going to change: other processors give up
+/// their copies of the line, so that the store does not have to wait for that.
 inline detail::prefetch_awaiter prefetch_for_write(const void* address) noexcept {
     detail::prefetch_line<1>(address);
     return {};

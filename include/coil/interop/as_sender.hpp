@@ -14,15 +14,15 @@ namespace coil {
 ///
 ///     stdexec::sync_wait(coil::as_sender(ctx, fetch(url)) | stdexec::then(parse));
 ///
-/// Without a context, it is that of the thread which starts the operation; outside of a context the
-/// program terminates with a message. The awaitable is moved into the sender, which can be
-/// connected once.
+/// Without a context argument, the await runs on the context of the thread that starts the
+/// operation; if that thread runs no context, the program terminates with a message. The awaitable
+/// is moved into the sender, which can be connected once.
 ///
-/// Completion: on the context's thread, by set_value() with the result of the await, by set_error()
-/// with a std::exception_ptr, or, if the receiver's stop token was stopped and the await throws
-/// std::errc::operation_canceled, by set_stopped(). An io_result of -ECANCELED is a value. If the
-/// context is shut down, the task is stopped like any other; if its frame is destroyed, the
-/// operation completes by set_stopped() during the shutdown.
+/// Completion: on the context's thread, with set_value() and the result of the await, with
+/// set_error() and a std::exception_ptr, or, if the receiver's stop token was stopped and the await
+/// throws std::errc::operation_canceled, with set_stopped(). An io_result of -ECANCELED is a value.
+/// If the context is shut down, the task is stopped like any other; if its frame is destroyed, the
+/// operation completes with set_stopped() during the shutdown.
 template <class V = default_vocabulary, awaitable A>
     requires(!std::is_lvalue_reference_v<A>)
 [[nodiscard]] detail::awaitable_sender<V, A> as_sender(A&& awaited) {

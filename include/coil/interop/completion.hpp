@@ -1,12 +1,24 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
+#include <coil/core/config.hpp>
 #include <coil/interop/detail/callback_state.hpp>
 
 #include <exception>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
 namespace coil {
+
+namespace detail {
+
+/// Whether a callback's result of type T can be made from these arguments.
+template <class T, class... Args>
+concept makes_result = (std::is_void_v<T> && sizeof...(Args) == 0) ||
+                       (!std::is_void_v<T> && std::is_constructible_v<T, Args...>);
+
+} // namespace detail
 
 /// Ends an await of from_callback<T>(). Move-only; it is used once, by one of set_value(),
 /// set_error() and set_stopped(), on any thread. Using it again, or after it was moved from,
@@ -24,7 +36,8 @@ namespace coil {
 template <class T>
 class [[nodiscard("the await ends at once if its completion is destroyed")]] completion {
 public:
-    completion(completion&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+    completion(completion&& other) noexcept
+        : state_(coil::detail::exchange(other.state_, nullptr)) {}
     completion& operator=(completion&& other) noexcept {
         completion(std::move(other)).swap(*this);
         return *this;
@@ -33,19 +46,32 @@ public:
     completion& operator=(const completion&) = delete;
     ~completion() {
         if (state_ != nullptr) {
-            detail::callback_state<T>::stop(std::exchange(state_, nullptr), true);
+            detail::callback_state<T>::stop(coil::detail::exchange(state_, nullptr), true);
         }
     }
 
     /// The await returns T(args...), or throws what its constructor throws.
     template <class... Args>
+        requires detail::makes_result<T, Args...>
     void set_value(Args&&... args) noexcept {
         detail::callback_state<T>::set_value(take(), std::forward<Args>(args)...);
     }
     template <class... Args>
+        requires detail::makes_result<T, Args...>
     void operator()(Args&&... args) noexcept {
         set_value(std::forward<Args>(args)...);
     }
+    /// Produce readable compiler errors.
+    template <class... Args>
+        requires(!detail::makes_result<T, Args...>)
+    void set_value(Args&&...)
+        COIL_DELETE("a completion<T> takes what a T is constructed from; completion<> takes "
+                    "nothing");
+    template <class... Args>
+        requires(!detail::makes_result<T, Args...>)
+    void operator()(Args&&...)
+        COIL_DELETE("a completion<T> takes what a T is constructed from; completion<> takes "
+                    "nothing");
     /// The await throws the exception.
     void set_error(std::exception_ptr error) noexcept {
         detail::callback_state<T>::set_error(take(), std::move(error));
@@ -57,7 +83,7 @@ public:
     /// The await throws std::system_error with std::errc::operation_canceled.
     void set_stopped() noexcept { detail::callback_state<T>::stop(take(), false); }
 
-    /// Whether it can still be used.
+    /// Whether the operation can still be completed by this object.
     [[nodiscard]] explicit operator bool() const noexcept { return state_ != nullptr; }
 
     /// Converts the completion to a pointer, from which from_address() restores it. Call
@@ -73,12 +99,12 @@ private:
 
     explicit completion(detail::callback_state<T>* state) noexcept : state_(state) {}
 
-    void swap(completion& other) noexcept { std::swap(state_, other.state_); }
+    void swap(completion& other) noexcept { coil::detail::swap_values(state_, other.state_); }
     [[nodiscard]] detail::callback_state<T>* take() noexcept {
         if (state_ == nullptr) [[unlikely]] {
             detail::end_used_completion();
         }
-        return std::exchange(state_, nullptr);
+        return coil::detail::exchange(state_, nullptr);
     }
 
     detail::callback_state<T>* state_;

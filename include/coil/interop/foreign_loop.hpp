@@ -1,11 +1,11 @@
 #pragma once
 
+#include <coil/base/std_chrono.hpp>
 #include <coil/core/task.hpp>
 #include <coil/io/owned_descriptor.hpp>
 
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -8,7 +8,7 @@
 
 namespace coil {
 
-/// Awaits a library's operation that reports its result by a callback:
+/// Awaits a library's operation that reports its result through a callback:
 ///
 ///     const int status = co_await from_callback<int>([&](completion<int> done) {
 ///         library.start(request, std::move(done)); // calls done(status) later
@@ -16,19 +16,19 @@ namespace coil {
 ///
 /// `initiate` is called once, with a completion<T>, when the result is awaited. The await returns
 /// the value, or throws the error, that is passed to the completion. T may be any type, including
-/// void and references. If the completion is destroyed without a result, it throws
-/// std::system_error with std::errc::operation_canceled. The await throws an exception of
-/// `initiate`. It makes one small allocation.
+/// void and references. If the completion is destroyed without a result, the await throws
+/// std::system_error with std::errc::operation_canceled. An exception thrown by `initiate`
+/// propagates from the await. An await makes one small allocation.
 ///
-/// Threading: the completion may be used on any thread, also before `initiate` has returned.
-/// Everything done before it is used happens before what follows the await. The coroutine resumes
-/// on its context or on the executor that runs it; without either, on the thread that used the
-/// completion.
+/// Threading: the completion may be used on any thread, even before `initiate` has returned.
+/// Everything that is done before the completion is used happens before the code that follows the
+/// await. The coroutine resumes on its context or on the executor that runs it; without either, on
+/// the thread that used the completion.
 ///
 /// Cancellation: if a stop was requested before the await, `initiate` is not called. A later stop
-/// request ends the await at once. Both throw std::system_error with std::errc::operation_canceled.
-/// The library's operation continues, and its result is discarded; from_callback(initiate, cancel)
-/// can end it.
+/// request ends the await immediately. Both throw std::system_error with
+/// std::errc::operation_canceled. The library's operation continues, and its result is discarded;
+/// from_callback(initiate, cancel) can end it.
 ///
 /// Lifetime: the awaiting frame may be destroyed while the operation is outstanding. The destructor
 /// does not wait for the completion, which then has no effect. Therefore the library must not use
@@ -70,5 +70,8 @@ template <class T, class Initiate, class... Cancel>
 void from_callback(Initiate&&, Cancel&&...)
     COIL_DELETE("from_callback<T>(initiate) calls initiate with a coil::completion<T>, which it "
                 "takes by value");
+template <class Initiate, class... Cancel>
+void from_callback(const Initiate&, Cancel&&...)
+    COIL_DELETE("name the type of the result: from_callback<int>(initiate)");
 
 } // namespace coil

@@ -7,12 +7,12 @@
 
 namespace coil {
 
-/// A scheduler of std::execution that refers to an executor; scheduler() makes it. It and its
-/// senders and operations must not outlive the executor.
+/// A scheduler of std::execution that refers to an executor; scheduler() creates it. The scheduler,
+/// its senders and its operations must not outlive the executor.
 ///
 /// schedule() returns a sender that completes on the executor: with set_stopped() if the executor
-/// was shut down or the receiver's stop token was stopped meanwhile, with set_error() if the
-/// executor's submission throws. It allocates no memory.
+/// was shut down or the receiver's stop token was stopped meanwhile, with set_error() if submitting
+/// to the executor throws. It allocates no memory.
 ///
 /// Two schedulers are equal if they refer to the same executor.
 template <class V>

@@ -30,7 +30,7 @@ namespace coil {
 /// signatures. coil's own senders, receivers and schedulers have the members of C++26 and the
 /// tag_invoke() functions of P2300R5 to R9, so a library may use either.
 ///
-/// This one is for senders without a library: it calls the members of C++26.
+/// This vocabulary is for senders without a library: it calls the members of C++26.
 struct member_vocabulary {
     struct set_value_t {
         template <class R, class... Args>
@@ -162,8 +162,8 @@ using default_vocabulary = stdexec_vocabulary;
 #endif
 #endif
 #if !COIL_HAS_STDEXEC && !defined(__cpp_lib_senders)
-/// What as_sender() and scheduler() use unless another vocabulary is named: that of std::execution,
-/// else of stdexec, else member_vocabulary.
+/// The default vocabulary of as_sender() and scheduler(): that of std::execution if the standard
+/// library has it, else that of stdexec, else member_vocabulary.
 using default_vocabulary = member_vocabulary;
 #endif
 
@@ -171,7 +171,8 @@ using default_vocabulary = member_vocabulary;
 
 /// The vocabulary of a sender type that is awaited. Specialise it for the senders of another
 /// library; std::execution, stdexec, and senders with a nested `completion_signatures` of
-/// member_vocabulary are known. Awaitables, which some libraries accept as senders, are none here.
+/// member_vocabulary are known. Awaitables, which some libraries accept as senders, do not count as
+/// senders here.
 ///
 ///     template <other::sender S>
 ///     struct coil::sender_vocabulary<S> { using type = other_vocabulary; };

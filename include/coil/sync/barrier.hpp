@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -104,7 +105,7 @@ private:
         }
         void await_resume() {
             if (!this->succeeded()) [[unlikely]] {
-                detail::throw_wait_cancelled("barrier");
+                throw std::system_error(detail::wait_cancelled("barrier"));
             }
         }
 

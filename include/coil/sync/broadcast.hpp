@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -53,6 +54,10 @@ public:
     broadcast(const broadcast&) = delete;
     broadcast& operator=(const broadcast&) = delete;
     ~broadcast() = default;
+    /// Produce readable compiler errors.
+    void recv() COIL_DELETE("subscribe first: auto mine = b.subscribe(); co_await mine.recv()");
+    void operator co_await() const
+        COIL_DELETE_COPY("subscribe first: auto mine = b.subscribe(); co_await mine.recv()");
 
     /// Returns false if the broadcast is closed. Throws std::bad_alloc.
     bool send(T value) { return send_shared(std::make_shared<const T>(std::move(value))); }
@@ -112,7 +117,7 @@ public:
     /// The number of elements that were overwritten before this receiver read them.
     [[nodiscard]] std::uint64_t lagged() const noexcept { return lagged_; }
 
-    /// The name in earlier releases; it will be removed in the next one.
+    /// The former name; it will be removed in the next release.
     [[nodiscard, deprecated("use lagged()")]] std::uint64_t missed() const noexcept { // retired
         return lagged();
     }
@@ -144,7 +149,7 @@ public:
 
     Result await_resume() {
         if (!this->succeeded()) [[unlikely]] {
-            detail::throw_wait_cancelled("broadcast");
+            throw std::system_error(detail::wait_cancelled("broadcast"));
         }
         if (!taken_) {
             static_cast<void>(take_now());

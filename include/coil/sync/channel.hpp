@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/base/assert.hpp>
+#include <coil/base/exchange.hpp>
 #include <coil/core/awaitable.hpp>
 #include <coil/sync/detail/channel_core.hpp>
 #include <coil/sync/detail/waiter.hpp>
@@ -9,6 +10,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -56,7 +58,7 @@ public:
 
     std::optional<T> await_resume() {
         if (!this->succeeded()) [[unlikely]] {
-            throw_wait_cancelled("channel::recv");
+            throw std::system_error(wait_cancelled("channel::recv"));
         }
         if (out_of_memory_) [[unlikely]] {
             throw std::bad_alloc();
@@ -70,9 +72,12 @@ private:
     static constexpr bool gives_back = true;
 
     /// A receiver that has to wait may be given an element and be cancelled before it resumes, so
-    /// it reserves the memory for giving back.
-    [[nodiscard]] bool take_now() noexcept {
-        if (core_.receive_now(*this)) {
+    /// it reserves the memory for giving it back.
+    [[nodiscard, gnu::always_inline]] bool take_now() noexcept {
+        return core_.try_pop(this->value);
+    }
+    [[nodiscard]] bool take_with_lock() noexcept {
+        if (core_.attempt(*this)) {
             return true;
         }
         out_of_memory_ = this->element == nullptr && !reserve();
@@ -105,8 +110,8 @@ class send_awaiter : public sync_awaiter<send_awaiter<T>, channel_entry<T>> {
 public:
     send_awaiter(channel_core<T>& target, T&& value)
         : sync_awaiter<send_awaiter<T>, channel_entry<T>>(true), core_(target) {
-        if (core_.is_unbounded()) {
-            this->element = std::make_unique<channel_element<T>>(std::move(value));
+        if (core_.is_unbounded()) [[unlikely]] {
+            allocate(value);
         } else {
             this->value.emplace(std::move(value));
         }
@@ -117,14 +122,14 @@ public:
     /// Reports a value that is lost because the channel was closed, rather than dropping it
     /// silently.
     void discard() noexcept {
-        if (has_failed() && !this->cancelled) {
+        if (has_failed() && !this->was_cancelled()) {
             report_channel_closed();
         }
     }
 
     void await_resume() {
         if (!this->succeeded()) [[unlikely]] {
-            throw_wait_cancelled("channel::send");
+            throw std::system_error(wait_cancelled("channel::send"));
         }
         if (this->closed) [[unlikely]] {
             throw_channel_closed();
@@ -136,7 +141,12 @@ private:
     static constexpr waited_object waits_for = waited_object::channel_send;
     static constexpr bool gives_back = false;
 
-    [[nodiscard]] bool take_now() noexcept { return core_.send_now(*this); }
+    [[gnu::noinline]] void allocate(T& value) {
+        this->element = std::make_unique<channel_element<T>>(std::move(value));
+    }
+
+    [[nodiscard, gnu::always_inline]] bool take_now() noexcept { return core_.push_now(*this); }
+    [[nodiscard]] bool take_with_lock() noexcept { return core_.attempt(*this); }
     [[nodiscard]] channel_core<T>& queue() noexcept { return core_; }
     void give_back() noexcept {}
 
@@ -158,7 +168,7 @@ public:
         if (core_ == nullptr) [[unlikely]] {
             detail::end_with_misuse("the result of channel::send() was awaited twice.");
         }
-        return detail::send_awaiter<T>(*std::exchange(core_, nullptr), std::move(value_));
+        return detail::send_awaiter<T>(*coil::detail::exchange(core_, nullptr), std::move(value_));
     }
 
 private:
@@ -177,10 +187,10 @@ private:
 ///
 /// Without a buffer (`channel<T> ch;`), send() waits until a receiver takes the value.
 ///
-/// Any number of senders and receivers. Elements are received in the order in which they were sent,
-/// and waiters are served first come, first served. After close(), the remaining elements are still
-/// received, then recv() returns nullopt. send(), including one that is already waiting, throws
-/// std::system_error with std::errc::broken_pipe.
+/// Any number of coroutines may send and receive. Elements are received in the order in which they
+/// were sent, and waiters are served first come, first served. After close(), the remaining
+/// elements are still received, then recv() returns nullopt. send(), including one that is already
+/// waiting, throws std::system_error with std::errc::broken_pipe.
 ///
 /// Threading: all members may be called from any context and any thread. A waiter resumes on its
 /// own context. Elements may be moved on any of these threads; the move must not throw and must not
@@ -213,6 +223,11 @@ public:
     channel(const channel&) = delete;
     channel& operator=(const channel&) = delete;
     ~channel() = default;
+    /// Produce readable compiler errors.
+    void operator co_await() const
+        COIL_DELETE_COPY("receive from it, co_await c.recv(), or send to it, co_await c.send(x)");
+    void begin() const COIL_DELETE_COPY("write while (auto x = co_await c.recv()) instead of for");
+    void end() const COIL_DELETE_COPY("write while (auto x = co_await c.recv()) instead of for");
 
     /// co_await returns void: the value is in the channel or has been given to a receiver. On an
     /// unbounded channel, awaiting throws std::bad_alloc.
@@ -222,8 +237,12 @@ public:
         return detail::sync_awaitable<detail::receive_awaiter<T>, detail::channel_core<T>>(core_);
     }
 
-    /// Does not wait. Returns true if the value was sent (moved from), false if the channel is full
-    /// or closed.
+    /// Does not wait. Returns true if the value was sent. Returns false, with the value
+    /// unchanged, if the channel is full or closed; is_closed() then tells which, because a closed
+    /// channel stays closed:
+    ///
+    ///     if (!ch.try_send(std::move(x)))
+    ///         ch.is_closed() ? stop() : retry_later(std::move(x));
     bool try_send(T&& value) {
         detail::channel_entry<T> e(true);
         if (core_.is_unbounded()) {
@@ -251,7 +270,8 @@ public:
         return try_send(std::move(copy));
     }
     /// Does not wait. Returns an element, or nullopt if no element is available, whether or not the
-    /// channel is closed.
+    /// channel is closed. A closed channel may return another element later, if a receiver to which
+    /// it was assigned is cancelled.
     [[nodiscard]] std::optional<T> try_recv() noexcept {
         detail::channel_entry<T> e(false);
         bool done = core_.try_pop(e.value);

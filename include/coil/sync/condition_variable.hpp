@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/core/task.hpp>
 #include <coil/sync/detail/cv_waiters.hpp>
 #include <coil/sync/detail/waiter.hpp>
@@ -7,7 +8,7 @@
 
 #include <coroutine>
 #include <cstddef>
-#include <utility>
+#include <system_error>
 
 namespace coil {
 
@@ -19,7 +20,7 @@ namespace coil {
 ///
 /// wait() unlocks the mutex, waits for a notification, and locks the mutex again before it returns
 /// or throws. As with std::condition_variable, wake-ups may be spurious: wait with a predicate.
-/// notify_one() resumes the longest waiter.
+/// notify_one() resumes the oldest waiter.
 ///
 /// Threading: all members may be called from any context and any thread. A waiter resumes on its
 /// own context. State that the predicate reads may be changed only with the mutex locked; notifying
@@ -51,6 +52,12 @@ public:
             co_await wait(m);
         }
     }
+    /// Produces a readable compiler error.
+    template <class Lock, class... Rest>
+        requires(!std::same_as<std::remove_cvref_t<Lock>, mutex>)
+    task<> wait(Lock&&, Rest&&...)
+        COIL_DELETE("a coil::condition_variable waits with a coil::mutex, not with a lock or guard "
+                    "of it: co_await cv.wait(m)");
 
 private:
     using cv_waiters = detail::basic_cv_waiters<detail::sync_waiter>;
@@ -93,7 +100,7 @@ public:
             cancelled = true;
             return false;
         }
-        guarded_ = std::exchange(mutex_.guarded_, false);
+        guarded_ = coil::detail::exchange(mutex_.guarded_, false);
         cv_waiters_.announce();
         if (!wait_in(cv_waiters_, detail::required_loop(), coroutine, &lock_again)) {
             mutex_.guarded_ = guarded_; // notified before the mutex was unlocked
@@ -107,7 +114,7 @@ public:
     void await_resume() {
         on_resumed();
         if (cancelled) [[unlikely]] {
-            detail::throw_wait_cancelled("condition_variable");
+            throw std::system_error(detail::wait_cancelled("condition_variable"));
         }
     }
 
@@ -132,9 +139,11 @@ private:
 
     class relocker : public detail::sync_waiter {
     public:
-        explicit relocker(awaiter& a) noexcept : owner_(a) {}
+        explicit relocker(awaiter& a) noexcept : owner_(a) {
+            describe<0>(detail::waited_object::unknown);
+        }
 
-        /// Returns true if the mutex was locked at once.
+        /// Returns true if the mutex was locked immediately.
         [[nodiscard]] bool begin(detail::event_loop& loop) noexcept {
             return owner_.mutex_.permits_.acquire() ||
                    !wait_in(owner_.mutex_.permits_, loop, nullptr, &locked);

@@ -11,7 +11,7 @@
 
 namespace coil {
 
-/// A manual-reset event. Once set, wait() completes at once until reset() is called.
+/// A manual-reset event. Once set, wait() completes immediately until reset() is called.
 ///
 ///     coil::event ready;
 ///     co_spawn(prepare(ready));           // ... ready.set();
@@ -31,6 +31,8 @@ public:
     event(const event&) = delete;
     event& operator=(const event&) = delete;
     ~event() = default;
+    /// Produces a readable compiler error.
+    void operator co_await() const COIL_DELETE_COPY("wait for it: co_await e.wait()");
 
     void set() noexcept { baton_.open(); }
     void reset() noexcept { baton_.close(); }
@@ -57,9 +59,9 @@ struct auto_event_kind {
 
 } // namespace detail
 
-/// An auto-reset event: each set() releases one coroutine: the longest waiter, or, if none waits,
-/// the next one to wait. With waiters of several contexts the order is that of mutex. Setting an
-/// event that is already set has no effect.
+/// An auto-reset event: each set() releases one coroutine: the oldest waiter or, if none waits, the
+/// next one to wait. If the waiters belong to several contexts, the order is the same as for mutex.
+/// Setting an event that is already set has no effect.
 ///
 ///     coil::auto_reset_event changed;
 ///     co_await changed.wait();                    // consumes one set()
@@ -72,6 +74,8 @@ public:
     auto_reset_event(const auto_reset_event&) = delete;
     auto_reset_event& operator=(const auto_reset_event&) = delete;
     ~auto_reset_event() = default;
+    /// Produces a readable compiler error.
+    void operator co_await() const COIL_DELETE_COPY("wait for it: co_await e.wait()");
 
     void set() noexcept { permits_.release_up_to(1); }
     void reset() noexcept { static_cast<void>(permits_.try_acquire()); }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/core/config.hpp>
 #include <coil/sync/detail/baton_awaiter.hpp>
 
 #include <atomic>
@@ -33,7 +34,10 @@ public:
     }
     latch(const latch&) = delete;
     latch& operator=(const latch&) = delete;
+    latch() COIL_DELETE_COPY("pass the number of calls of count_down(): latch done(3)");
     ~latch() = default;
+    /// Produces a readable compiler error.
+    void operator co_await() const COIL_DELETE_COPY("wait for it: co_await l.wait()");
 
     [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept {
         return std::numeric_limits<std::ptrdiff_t>::max();

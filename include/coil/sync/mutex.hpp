@@ -1,11 +1,12 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/sync/detail/permit_awaiter.hpp>
 #include <coil/sync/detail/std_locks.hpp>
 
 #include <atomic>
 #include <coroutine>
-#include <utility>
+#include <system_error>
 
 namespace coil {
 
@@ -22,9 +23,9 @@ namespace coil {
 /// unlock() hands the mutex to a waiter; coroutines that arrive later queue up behind the others.
 /// Waiters of one context are served first come, first served. With waiters of several contexts the
 /// mutex stays on one context for a while, because a hand-over within a context is many times
-/// cheaper: the next owner is the first of the eight longest waiters that belongs to the unlocking
-/// context, or else the longest waiter. The longest waiter is passed over at most 32 times in a
-/// row. Not recursive.
+/// cheaper: the next owner is the first of the eight oldest waiters that belongs to the unlocking
+/// context, or else the oldest waiter. The oldest waiter is passed over at most 32 times in a row.
+/// Not recursive.
 ///
 /// Threading: all members may be called from any context and any thread. A waiter resumes on its
 /// own context. The mutex may be destroyed as soon as it is unlocked and no coroutine waits for it,
@@ -41,6 +42,8 @@ public:
     mutex(const mutex&) = delete;
     mutex& operator=(const mutex&) = delete;
     ~mutex() = default;
+    /// Produces a readable compiler error.
+    void operator co_await() const COIL_DELETE_COPY("lock it: co_await m.lock()");
 
     /// co_await returns void; the caller then owns the mutex.
     auto lock() noexcept { return detail::sync_awaitable<lock_awaiter, mutex>(*this); }
@@ -49,7 +52,7 @@ public:
     /// Called by the owner, from any thread. Unlocking a mutex that is not locked terminates the
     /// program with a message.
     void unlock() noexcept {
-        holder_.root.store(nullptr, std::memory_order_relaxed);
+        holder_.note(nullptr);
         if (permits_.release() > 0) [[unlikely]] {
             detail::end_with_misuse("unlock() of a mutex that is not locked.");
         }
@@ -93,11 +96,11 @@ public:
     guard() noexcept = default;
     /// Adopts a mutex that the caller owns.
     explicit guard(mutex& held) noexcept : mutex_(&held) { held.guarded_ = true; }
-    guard(guard&& other) noexcept : mutex_(std::exchange(other.mutex_, nullptr)) {}
+    guard(guard&& other) noexcept : mutex_(coil::detail::exchange(other.mutex_, nullptr)) {}
     guard& operator=(guard&& other) noexcept {
         if (this != &other) {
             unlock();
-            mutex_ = std::exchange(other.mutex_, nullptr);
+            mutex_ = coil::detail::exchange(other.mutex_, nullptr);
         }
         return *this;
     }
@@ -108,7 +111,7 @@ public:
 
     /// Unlocks early. No effect if the guard owns no mutex.
     void unlock() noexcept {
-        if (mutex* const held = std::exchange(mutex_, nullptr)) {
+        if (mutex* const held = coil::detail::exchange(mutex_, nullptr)) {
             held->unlock_by_guard();
         }
     }
@@ -117,7 +120,7 @@ public:
         if (mutex_ != nullptr) {
             mutex_->guarded_ = false;
         }
-        return std::exchange(mutex_, nullptr);
+        return coil::detail::exchange(mutex_, nullptr);
     }
 
 private:
@@ -126,7 +129,8 @@ private:
 
 class mutex::lock_awaiter : public detail::sync_awaiter<lock_awaiter> {
 public:
-    explicit lock_awaiter(mutex& source) noexcept : source_(source) {}
+    explicit lock_awaiter(mutex& source) noexcept // NOLINT(*-member-init)
+        : source_(source) {}
     ~lock_awaiter() { this->end_wait(); }
 
     template <class P>
@@ -136,9 +140,9 @@ public:
     }
     void await_resume() {
         if (!this->succeeded()) [[unlikely]] {
-            detail::throw_wait_cancelled("mutex");
+            throw std::system_error(detail::wait_cancelled("mutex"));
         }
-        source_.holder_.root.store(root_, std::memory_order_relaxed);
+        source_.holder_.note(root_);
     }
 
 protected:
@@ -154,7 +158,7 @@ private:
     [[nodiscard]] detail::permits& queue() noexcept { return source_.permits_; }
     void give_back() noexcept { source_.permits_.release(); }
 
-    const detail::promise_base* root_ = nullptr;
+    const detail::promise_base* root_; // valid from await_suspend() on
 };
 
 class mutex::guard_awaiter : public lock_awaiter {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
+#include <coil/core/config.hpp>
 #include <coil/sync/detail/baton_awaiter.hpp>
 
 #include <atomic>
@@ -35,6 +37,8 @@ public:
     oneshot(const oneshot&) = delete;
     oneshot& operator=(const oneshot&) = delete;
     ~oneshot() = default;
+    /// Produces a readable compiler error.
+    void operator co_await() const COIL_DELETE_COPY("receive from it: co_await o.recv()");
 
     /// Returns false and destroys `value` if a value was sent before or the oneshot is closed.
     bool send(T value) noexcept {
@@ -57,7 +61,7 @@ public:
     auto recv() noexcept { return detail::sync_awaitable<awaiter, oneshot>(*this); }
     /// Does not wait. Also returns nullopt if no value has been sent yet.
     [[nodiscard]] std::optional<T> try_recv() noexcept {
-        return baton_.passes() ? std::exchange(value_, std::nullopt) : std::nullopt;
+        return baton_.passes() ? coil::detail::exchange(value_, std::nullopt) : std::nullopt;
     }
 
 private:
@@ -73,7 +77,7 @@ private:
 
         std::optional<T> await_resume() {
             detail::baton_awaiter<kind>::await_resume();
-            return std::exchange(source_.value_, std::nullopt);
+            return coil::detail::exchange(source_.value_, std::nullopt);
         }
 
     private:

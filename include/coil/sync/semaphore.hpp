@@ -1,9 +1,9 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/sync/detail/permit_awaiter.hpp>
 
 #include <cstddef>
-#include <utility>
 
 namespace coil {
 
@@ -25,7 +25,7 @@ struct acquire_kind {
 ///     ...
 ///     slots.release();
 ///
-/// A guard releases the permit at the end of its block, also if an exception leaves it:
+/// A guard releases the permit at the end of its block, even if an exception leaves the block:
 ///
 ///     auto permit = co_await slots.acquire_guard();
 ///
@@ -55,7 +55,10 @@ public:
     }
     counting_semaphore(const counting_semaphore&) = delete;
     counting_semaphore& operator=(const counting_semaphore&) = delete;
+    counting_semaphore() COIL_DELETE_COPY("pass the number of permits: counting_semaphore s(10)");
     ~counting_semaphore() = default;
+    /// Produces a readable compiler error.
+    void operator co_await() const COIL_DELETE_COPY("acquire it: co_await s.acquire()");
 
     [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return LeastMaxValue; }
 
@@ -98,11 +101,11 @@ public:
     guard() noexcept = default;
     /// Adopts a permit that the caller owns, for example after try_acquire().
     explicit guard(counting_semaphore& acquired) noexcept : semaphore_(&acquired) {}
-    guard(guard&& other) noexcept : semaphore_(std::exchange(other.semaphore_, nullptr)) {}
+    guard(guard&& other) noexcept : semaphore_(coil::detail::exchange(other.semaphore_, nullptr)) {}
     guard& operator=(guard&& other) noexcept {
         if (this != &other) {
             release();
-            semaphore_ = std::exchange(other.semaphore_, nullptr);
+            semaphore_ = coil::detail::exchange(other.semaphore_, nullptr);
         }
         return *this;
     }
@@ -113,12 +116,12 @@ public:
 
     /// Releases the permit early. No effect if the guard owns none.
     void release() noexcept {
-        if (counting_semaphore* const acquired = std::exchange(semaphore_, nullptr)) {
+        if (counting_semaphore* const acquired = coil::detail::exchange(semaphore_, nullptr)) {
             acquired->release();
         }
     }
     /// Gives up the permit without releasing it: the caller owns it.
-    counting_semaphore* forget() noexcept { return std::exchange(semaphore_, nullptr); }
+    counting_semaphore* forget() noexcept { return coil::detail::exchange(semaphore_, nullptr); }
 
 private:
     counting_semaphore* semaphore_ = nullptr;

@@ -1,10 +1,9 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/sync/detail/shared_lock_awaiter.hpp>
 #include <coil/sync/detail/std_locks.hpp>
 #include <coil/sync/detail/waiter.hpp>
-
-#include <utility>
 
 namespace coil {
 
@@ -36,10 +35,13 @@ public:
     shared_mutex(const shared_mutex&) = delete;
     shared_mutex& operator=(const shared_mutex&) = delete;
     ~shared_mutex() = default;
+    /// Produces a readable compiler error.
+    void operator co_await() const
+        COIL_DELETE_COPY("lock it: co_await m.lock() or m.lock_shared()");
 
     /// co_await returns void; the caller then owns the mutex exclusively.
     auto lock() noexcept {
-        return detail::sync_awaitable<detail::shared_lock_awaiter<false>, detail::shared_lock>(
+        return detail::sync_awaitable<detail::shared_lock_awaiter<false>, detail::held_shared_lock>(
             lock_);
     }
     [[nodiscard]] bool try_lock() noexcept { return lock_.try_lock(); }
@@ -52,7 +54,7 @@ public:
     }
 
     auto lock_shared() noexcept {
-        return detail::sync_awaitable<detail::shared_lock_awaiter<true>, detail::shared_lock>(
+        return detail::sync_awaitable<detail::shared_lock_awaiter<true>, detail::held_shared_lock>(
             lock_);
     }
     /// Does not wait. Also returns false while other coroutines wait.
@@ -77,7 +79,7 @@ private:
     template <bool Shared>
     class guard_awaiter;
 
-    detail::shared_lock lock_;
+    detail::held_shared_lock lock_;
 };
 
 /// Owns a shared_mutex, exclusively or shared, and unlocks it on destruction. Move-only.
@@ -87,11 +89,12 @@ public:
     basic_guard() noexcept = default;
     /// Adopts a mutex that the caller owns in this mode.
     explicit basic_guard(shared_mutex& held) noexcept : mutex_(&held) {}
-    basic_guard(basic_guard&& other) noexcept : mutex_(std::exchange(other.mutex_, nullptr)) {}
+    basic_guard(basic_guard&& other) noexcept
+        : mutex_(coil::detail::exchange(other.mutex_, nullptr)) {}
     basic_guard& operator=(basic_guard&& other) noexcept {
         if (this != &other) {
             unlock();
-            mutex_ = std::exchange(other.mutex_, nullptr);
+            mutex_ = coil::detail::exchange(other.mutex_, nullptr);
         }
         return *this;
     }
@@ -102,7 +105,7 @@ public:
 
     /// Unlocks early. No effect if the guard owns no mutex.
     void unlock() noexcept {
-        if (shared_mutex* const held = std::exchange(mutex_, nullptr)) {
+        if (shared_mutex* const held = coil::detail::exchange(mutex_, nullptr)) {
             if (Shared) {
                 held->unlock_shared();
             } else {
@@ -111,7 +114,7 @@ public:
         }
     }
     /// Gives up ownership without unlocking.
-    shared_mutex* release() noexcept { return std::exchange(mutex_, nullptr); }
+    shared_mutex* release() noexcept { return coil::detail::exchange(mutex_, nullptr); }
 
 private:
     shared_mutex* mutex_ = nullptr;

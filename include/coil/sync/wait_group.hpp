@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <limits>
+#include <system_error>
 
 namespace coil {
 
@@ -19,7 +20,8 @@ namespace coil {
 ///     co_await jobs.wait();
 ///
 /// A wait_group may be reused. An add() that raises the count from zero must happen before the
-/// wait() that is to wait for that work: a wait() that finds the count at zero completes at once.
+/// wait() that is to wait for that work: a wait() that finds the count at zero completes
+/// immediately.
 ///
 /// Threading: all members may be called from any context and any thread. A waiter resumes on its
 /// own context. A waiter that has resumed may destroy the group even if the last done() has not yet
@@ -37,6 +39,8 @@ public:
     wait_group(const wait_group&) = delete;
     wait_group& operator=(const wait_group&) = delete;
     ~wait_group() = default;
+    /// Produces a readable compiler error.
+    void operator co_await() const COIL_DELETE_COPY("wait for it: co_await g.wait()");
 
     /// A negative `n` acts as -n calls of done(), atomically.
     void add(std::ptrdiff_t n = 1) noexcept {
@@ -69,7 +73,7 @@ private:
 
         void await_resume() {
             if (!succeeded()) [[unlikely]] {
-                detail::throw_wait_cancelled("wait_group");
+                throw std::system_error(detail::wait_cancelled("wait_group"));
             }
         }
 

@@ -13,14 +13,14 @@ namespace coil::detail {
 /// A nursery that keeps its children after they have ended, in the order in which they ended.
 class completion_queue : public nursery {
 public:
-    /// Whether a child has ended that was not taken yet.
+    /// Whether a child has ended and has not been taken yet.
     [[nodiscard]] bool has_ended_child() const noexcept { return !ended_.empty(); }
     [[nodiscard]] std::size_t ended_children() const noexcept { return count_; }
     /// The child that ended first. Precondition: has_ended_child().
     [[nodiscard]] child_state_base& front() const noexcept {
         return static_cast<child_state_base&>(*ended_.front());
     }
-    /// Removes it; the caller releases it.
+    /// Removes and returns the child that ended first; the caller releases it.
     child_state_base& pop() noexcept {
         --count_;
         return static_cast<child_state_base&>(ended_.pop());
@@ -40,7 +40,7 @@ private:
 
 [[noreturn]] void throw_group_is_gone();
 
-/// What task_group<T>::next() returns.
+/// The result type of task_group<T>::next().
 template <class T>
 struct group_result {
     using type = std::optional<T>;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/late.hpp>
 #include <coil/compose/child_handle.hpp>
 #include <coil/compose/detail/join_task.hpp>
 #include <coil/compose/detail/nursery.hpp>
@@ -15,11 +16,19 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
-#include <optional>
+#include <source_location>
 #include <type_traits>
 #include <utility>
 
 namespace coil::detail {
+
+/// The arguments of for_each_concurrent() for a range.
+template <class Range, class Limit, class F>
+concept calls_each = std::ranges::input_range<Range> && std::convertible_to<Limit, std::size_t> &&
+                     requires(F& f, std::ranges::range_reference_t<Range> element) {
+                         requires awaitable<decltype(f(
+                             static_cast<std::ranges::range_reference_t<Range>>(element)))>;
+                     };
 
 /// A producer and the calls that it starts, which run concurrently. The first failure of any of
 /// them asks the others to stop.
@@ -41,7 +50,7 @@ private:
     void failed(const child_state_base& child, std::exception_ptr error) noexcept override;
 
     std::exception_ptr error_;
-    std::optional<relayed_stop> outside_;
+    late<relayed_stop> outside_;
     bool complete_ = false;
 };
 
@@ -52,11 +61,12 @@ task<> call_and_discard(F& f, Element element) {
 }
 
 /// Awaiting it starts a call as soon as fewer than `limit` calls are running, and does not wait for
-/// its end. Throws operation_canceled if a stop is requested before.
+/// its end. Throws operation_canceled if a stop is requested before that.
 template <class Element, class F>
 auto start_call(concurrent_calls& calls, F& f, Element&& element) {
-    return supervised_spawn<void>(
-        calls, call_and_discard<F, Element>(f, std::forward<Element>(element)), {});
+    return supervised_spawn<void>(calls,
+                                  call_and_discard<F, Element>(f, std::forward<Element>(element)),
+                                  {}, std::source_location());
 }
 
 template <class Range, class F>

@@ -6,6 +6,7 @@
 #include <coil/core/task.hpp>
 
 #include <concepts>
+#include <cstdlib>
 #include <ranges>
 #include <type_traits>
 
@@ -17,7 +18,7 @@ template <class T>
 inline constexpr bool is_async_generator<async_generator<T>> = true;
 
 /// Why an argument cannot be a child of when_all, when_any or a scope.
-enum class child_mistake { none, generator, function, range, not_awaitable };
+enum class child_mistake { none, generator, function, range, elements, not_awaitable };
 
 template <class A>
 inline constexpr child_mistake mistake_of_child = [] {
@@ -29,7 +30,8 @@ inline constexpr child_mistake mistake_of_child = [] {
     } else if constexpr (std::invocable<A> || std::is_function_v<std::remove_pointer_t<T>>) {
         return child_mistake::function;
     } else if constexpr (std::ranges::range<T>) {
-        return child_mistake::range;
+        using element = std::ranges::range_value_t<T>;
+        return awaitable<element&&> ? child_mistake::range : child_mistake::elements;
     } else {
         return child_mistake::not_awaitable;
     }
@@ -42,6 +44,8 @@ inline constexpr bool a_function = ((mistake_of_child<Args> == child_mistake::fu
 template <class... Args>
 inline constexpr bool a_range = ((mistake_of_child<Args> == child_mistake::range) || ...);
 template <class... Args>
+inline constexpr bool wrong_elements = ((mistake_of_child<Args> == child_mistake::elements) || ...);
+template <class... Args>
 inline constexpr bool no_awaitable =
     ((mistake_of_child<Args> == child_mistake::not_awaitable) || ...);
 
@@ -50,23 +54,28 @@ inline constexpr bool no_awaitable =
 #define COIL_CHILD_RANGE                                                                           \
     "a range of awaitables must be the only argument of when_all or when_any; beside other "       \
     "arguments, wrap it in a when_all of its own"
+#define COIL_CHILD_ELEMENTS                                                                        \
+    "the elements of this range cannot be awaited; functions must be called first: f()"
 #define COIL_CHILD_NOT_AWAITABLE "this cannot be awaited"
 
-/// Placed behind the parameters of an overload that refuses such arguments.
+/// Placed after the parameters of an overload that refuses such arguments.
 #define COIL_EXPLAIN_CHILDREN(...)                                                                 \
     COIL_ERROR_IF((::coil::detail::a_generator<__VA_ARGS__>), COIL_CHILD_GENERATOR)                \
     COIL_ERROR_IF((::coil::detail::a_function<__VA_ARGS__>), COIL_CHILD_FUNCTION)                  \
     COIL_ERROR_IF((::coil::detail::a_range<__VA_ARGS__>), COIL_CHILD_RANGE)                        \
+    COIL_ERROR_IF((::coil::detail::wrong_elements<__VA_ARGS__>), COIL_CHILD_ELEMENTS)              \
     COIL_ERROR_IF((::coil::detail::no_awaitable<__VA_ARGS__>), COIL_CHILD_NOT_AWAITABLE)
 
 /// The body of such an overload, for compilers without COIL_ERROR_IF.
 template <class A>
-constexpr void explain_child() noexcept {
+[[noreturn]] void explain_child() noexcept {
     constexpr child_mistake mistake = mistake_of_child<A>;
     static_assert(mistake != child_mistake::generator, COIL_CHILD_GENERATOR);
     static_assert(mistake != child_mistake::function, COIL_CHILD_FUNCTION);
     static_assert(mistake != child_mistake::range, COIL_CHILD_RANGE);
+    static_assert(mistake != child_mistake::elements, COIL_CHILD_ELEMENTS);
     static_assert(mistake != child_mistake::not_awaitable, COIL_CHILD_NOT_AWAITABLE);
+    std::abort(); // no compiler gets here
 }
 
 } // namespace coil::detail

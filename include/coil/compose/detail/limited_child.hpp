@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/std_chrono.hpp>
 #include <coil/compose/child.hpp>
 #include <coil/compose/child_group.hpp>
 #include <coil/context/multishot.hpp>
@@ -12,7 +13,6 @@
 #include <coil/io/eager.hpp>
 
 #include <cerrno>
-#include <chrono>
 #include <concepts>
 #include <coroutine>
 #include <cstdint>
@@ -25,9 +25,9 @@ namespace coil::detail {
 
 [[noreturn]] void throw_timed_out();
 
-/// The result of timeout(work, d) after the limit has expired, for work that returns a T. If it has
-/// no make(), the await throws. `completed` is the result of work that completed in spite of the
-/// expiry, or null.
+/// The result of timeout(work, d) after the limit has expired, for work that returns a T. If there
+/// is no make() for T, the await throws. `completed` is the result of work that completed in spite
+/// of the expiry, or null.
 template <class T>
 struct expired_result {};
 template <>

@@ -70,7 +70,7 @@ public:
     }
 
 private:
-    /// Appends the entries of an element behind `last`, and links `last` to them.
+    /// Appends the entries of an element after `last`, and links `last` to them.
     static void append(sqe_slot& head, sqe_slot*& first, sqe_slot*& last) noexcept {
         if (last == nullptr) {
             first = &head;
@@ -98,8 +98,7 @@ inline constexpr bool is_chain = false;
 template <class... E>
 inline constexpr bool is_chain<chain_element<E...>> = true;
 
-/// Whether an operation is a chain under one limit, which the kernel has only for single
-/// operations.
+/// Whether an operation is a chain with a limit; the kernel can limit only single operations.
 template <class Op>
 inline constexpr bool limits_chain = [] {
     using element = typename std::remove_cvref_t<Op>::element_type;

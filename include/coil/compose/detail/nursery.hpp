@@ -1,8 +1,11 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
+#include <coil/base/late.hpp>
 #include <coil/compose/child_group.hpp>
 #include <coil/context/detail/awaiter_base.hpp>
 #include <coil/context/detail/listed_children.hpp>
+#include <coil/context/detail/task_name.hpp>
 #include <coil/context/event_loop.hpp>
 #include <coil/core/awaitable.hpp>
 #include <coil/core/frame_allocator.hpp>
@@ -18,8 +21,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <optional>
-#include <string>
+#include <memory>
+#include <source_location>
 #include <string_view>
 #include <utility>
 
@@ -55,12 +58,22 @@ public:
     child_state_base& operator=(const child_state_base&) = delete;
 
     void cancel() noexcept { stop_.request_stop(); }
+    /// Whether this is not a child but a cursor, which marks a position in the list of children.
+    [[nodiscard]] bool is_cursor() const noexcept { return owners_ == 0; }
     [[nodiscard]] bool has_ended() const noexcept { return nursery_ == nullptr; }
     [[nodiscard]] bool has_started() const noexcept { return !queued_; }
-    [[nodiscard]] std::string_view name() const noexcept final { return name_; }
+    [[nodiscard]] std::string_view name() const noexcept final {
+        return label_ != nullptr ? std::string_view(label_->text) : std::string_view();
+    }
+    [[nodiscard]] const std::source_location* spawned_at() const noexcept final {
+        return label_ != nullptr ? &label_->spawned_at : nullptr;
+    }
+    [[nodiscard]] std::int64_t spawned_ns() const noexcept final {
+        return label_ != nullptr ? label_->spawned_ns : 0;
+    }
     [[nodiscard]] nursery* owner() const noexcept { return nursery_; }
 
-    /// The next one of the children that run, or null.
+    /// The next running child, or null.
     [[nodiscard]] child_state_base* next_sibling() const noexcept {
         return list_node<child_state_base>::next;
     }
@@ -77,12 +90,13 @@ public:
 
     void abandoned(promise_base&) noexcept final {} // not in any context's list
     [[nodiscard]] promise_base* awaiting_root() const noexcept final;
+    [[nodiscard]] promise_base* owning_root() const noexcept final;
     [[nodiscard]] promise_base* awaiting_task() const noexcept final;
     [[nodiscard]] const nursery* parent_nursery() const noexcept final { return nursery_; }
 
 protected:
-    explicit child_state_base(std::string name)
-        : task_owner(stop_.get_token(), false, true), name_(std::move(name)) {}
+    explicit child_state_base(std::unique_ptr<const task_name> label)
+        : task_owner(stop_.get_token(), false, true), label_(std::move(label)) {}
     ~child_state_base() = default;
 
     /// The coroutine has ended, and its outcome is stored.
@@ -90,6 +104,7 @@ protected:
 
 private:
     friend class nursery;
+    friend class child_cursor;
     friend class completion_queue;
     friend list_node;
 
@@ -107,8 +122,8 @@ private:
     queue_node* previous_ = nullptr; // while it is queued
     nursery* nursery_ = nullptr;
     child_wait* waiter_ = nullptr;
-    std::string name_;
-    std::optional<relayed_stop> outside_; // forwards the nursery's stop
+    std::unique_ptr<const task_name> label_; // null: it has no name
+    late<relayed_stop> outside_;             // forwards the nursery's stop
     unsigned char owners_ = 2;
     bool queued_ = true;
 };
@@ -116,8 +131,8 @@ private:
 template <class T>
 class child_state final : public child_state_base, public frame_allocated {
 public:
-    child_state(task<T>&& work, std::string name)
-        : child_state_base(std::move(name)), coroutine_(work.release()) {}
+    child_state(task<T>&& work, std::string_view name, const std::source_location& where)
+        : child_state_base(make_task_name(name, where)), coroutine_(work.release()) {}
 
     T take() { return static_cast<T>(outcome_.take()); }
     [[nodiscard]] bool has_failed() const noexcept { return outcome_.has_error(); }
@@ -143,14 +158,14 @@ private:
                 outcome_.set_error(error);
             }
         }
-        destroy_task(std::exchange(coroutine_, nullptr));
+        destroy_task(coil::detail::exchange(coroutine_, nullptr));
         end(std::move(error));
     }
 
     void destroy_coroutine(event_loop& loop) noexcept override {
-        const auto coroutine = std::exchange(coroutine_, nullptr);
+        const auto coroutine = coil::detail::exchange(coroutine_, nullptr);
         if (has_started()) {
-            loop.withdraw(coroutine.promise(), coroutine); // if it has not started
+            loop.withdraw(coroutine.promise(), coroutine); // if it has not begun to run
         }
         destroy_tree(coroutine);
         outcome_.set_error(cancelled_child());
@@ -163,8 +178,8 @@ private:
 };
 
 /// Any number of children of one context, of which at most `limit` run at a time; the others wait
-/// in order. Derived classes decide what a failure means. It is in the loop's list while it has
-/// children.
+/// in order. Derived classes decide what a failure means. A nursery is in the loop's list while it
+/// has children.
 class nursery : listed_children {
 public:
     nursery(const nursery&) = delete;
@@ -186,6 +201,9 @@ public:
 
     /// The nearest root above the await that joins the nursery, or null.
     [[nodiscard]] promise_base* awaiting_root() const noexcept;
+    /// The same, but also null unless the nursery is known to be a local variable of the coroutine
+    /// that joins it, or of the coroutine that awaits that one.
+    [[nodiscard]] promise_base* owning_root() const noexcept;
     /// The task that joins the nursery, or null. Owner thread.
     [[nodiscard]] promise_base* awaiting_task() const noexcept final;
 
@@ -212,8 +230,10 @@ protected:
     /// Called before it is destroyed: resumes the joining coroutine, with `error` if there is one.
     void leave_joiner(std::exception_ptr error = nullptr) noexcept;
 
-    /// Says on stderr that the children are destroyed before they have ended.
-    void report_destroyed_children() const noexcept;
+    /// Reports on stderr that children are destroyed before they have ended, unless that is
+    /// intended: after a cancel(), by an exception, by a shutdown, or with the coroutine. `how`:
+    /// what the program has left out, and `remedy`: what to write.
+    [[gnu::cold]] void report_unjoined(const char* how, const char* remedy) const noexcept;
 
     /// Called when a child has ended, with its exception or null. May retain the child.
     virtual void settled(child_state_base& child, std::exception_ptr error) noexcept {
@@ -238,22 +258,37 @@ private:
     /// Called when the number of children has decreased.
     void leave_list_if_empty() noexcept {
         if (size() == 0 && is_linked()) {
+            static_cast<void>(first_child());
             unlink();
         }
     }
+    /// The newest of the running children, or null. Ends visits whose cursor is in front of it.
+    [[nodiscard]] child_state_base* first_child() noexcept {
+        while (children_ != nullptr && children_->is_cursor()) {
+            children_->unlink();
+        }
+        return children_;
+    }
     [[nodiscard]] std::size_t waiting_children() const noexcept final { return queued_; }
-    void visit_children(child_visitor& visitor) const final;
+    [[nodiscard]] std::size_t running_children() const noexcept final { return running_; }
+    void visit_children(child_visitor& visitor, std::unique_ptr<children_cursor>& place) final;
+    void visit_oldest(child_visitor& visitor, std::unique_ptr<children_cursor>& place,
+                      const children_cursor& end) final;
+    /// Removes a running child from the list.
+    void take_out(child_state_base& child) noexcept;
     void start(child_state_base& child) noexcept;
     void ended(child_state_base& child, std::exception_ptr error) noexcept;
     /// Destroys a child that is no longer in any list.
     void destroy(child_state_base& child) noexcept;
+    void check_not_destroying() const noexcept;
 
     inplace_stop_source stop_;
     std::size_t limit_;
     std::size_t running_ = 0;
     std::size_t queued_ = 0;
     std::uint64_t held_back_ = 0;
-    child_state_base* children_ = nullptr; // the running ones
+    child_state_base* children_ = nullptr; // the running ones, and cursors
+    child_state_base* oldest_ = nullptr;   // of the running ones
     linked_fifo<&child_state_base::previous_in_queue> waiting_;
     event_loop* loop_ = nullptr; // set while there are children
     joiner* joiner_ = nullptr;
@@ -303,7 +338,7 @@ protected:
     /// error.
     [[nodiscard]] outcome finish() noexcept;
     [[nodiscard]] std::exception_ptr take_error() noexcept {
-        return std::exchange(error_, nullptr);
+        return coil::detail::exchange(error_, nullptr);
     }
     /// Ends the wait although children are left.
     void give_up_waiting() noexcept;

@@ -1,15 +1,16 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
+#include <coil/base/std_chrono.hpp>
 #include <coil/compose/child_group.hpp>
+#include <coil/context/context_clock.hpp>
 #include <coil/context/sleep.hpp>
 #include <coil/core/task.hpp>
 #include <coil/core/this_task.hpp>
 
-#include <chrono>
 #include <exception>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace coil {
 
@@ -35,12 +36,16 @@ struct failure_reporter {
     void (*report)(void* self, std::exception_ptr error, std::string_view name) noexcept;
 };
 
+/// The delay after a delay of `before`.
+[[nodiscard]] std::chrono::nanoseconds longer_delay(std::chrono::nanoseconds before,
+                                                    const restart_options& options) noexcept;
+
 template <class Make>
 task<> run_restarting(Make make, restart_options options, failure_reporter reporter) {
     const inplace_stop_token token = co_await this_task::stop_token();
     std::chrono::nanoseconds delay = options.initial_delay;
     for (unsigned restarts = 0;; ++restarts) {
-        const auto begin = std::chrono::steady_clock::now();
+        const auto begin = context_clock::now();
         std::exception_ptr error;
         try {
             co_await make();
@@ -51,17 +56,14 @@ task<> run_restarting(Make make, restart_options options, failure_reporter repor
         if (token.stop_requested() || restarts == options.max_restarts) {
             std::rethrow_exception(error);
         }
-        reporter.report(reporter.self, std::exchange(error, nullptr), reporter.name);
-        if (std::chrono::steady_clock::now() - begin > options.reset_after) {
+        reporter.report(reporter.self, coil::detail::exchange(error, nullptr), reporter.name);
+        if (context_clock::now() - begin > options.reset_after) {
             delay = options.initial_delay;
         }
         if (co_await sleep_for(delay) != 0) {
             co_return; // asked to stop
         }
-        const auto longer = std::chrono::duration<double, std::nano>(delay) * options.factor;
-        delay = longer < options.max_delay
-                    ? std::chrono::duration_cast<std::chrono::nanoseconds>(longer)
-                    : options.max_delay;
+        delay = longer_delay(delay, options);
     }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/compose/child.hpp>
 #include <coil/compose/child_group.hpp>
 #include <coil/compose/children.hpp>
@@ -71,7 +72,7 @@ class sole_handle {
 public:
     explicit sole_handle(join_handle<T>&& handle) noexcept : handle_(std::move(handle)) {}
     sole_handle(sole_handle&& other) noexcept
-        : handle_(std::move(other.handle_)), mine_(std::exchange(other.mine_, false)) {}
+        : handle_(std::move(other.handle_)), mine_(coil::detail::exchange(other.mine_, false)) {}
     sole_handle& operator=(sole_handle&&) = delete;
     ~sole_handle() {
         if (mine_) {

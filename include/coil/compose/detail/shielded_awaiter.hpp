@@ -41,7 +41,7 @@ public:
             }
             return awaiter_.start(waiter, std::as_const(detour_));
         } else {
-            // a handle of unknown type
+            // a handle without a promise type, in which the awaiter finds no stop token
             return awaiter_.await_suspend(std::coroutine_handle<>(waiter));
         }
     }

@@ -1,13 +1,14 @@
 #pragma once
 
 #include <coil/base/assert.hpp>
+#include <coil/base/std_chrono.hpp>
+#include <coil/context/detail/timed_op.hpp>
 #include <coil/context/operation.hpp>
 #include <coil/context/sleep.hpp>
 #include <coil/core/task.hpp>
 #include <coil/io/eager.hpp>
 #include <coil/uring/prep.hpp>
 
-#include <chrono>
 #include <coroutine>
 #include <cstdint>
 #include <utility>
@@ -16,8 +17,8 @@
 
 namespace coil::detail {
 
-/// An element with a limit. A single element is limited by a timer of the context. Inside a chain
-/// only the kernel knows when the element starts, so there it becomes a kernel_timed_element.
+/// An element with a time limit. A single element is limited by a timer of the context. Inside a
+/// chain only the kernel knows when the element starts, so there it becomes a kernel_timed_element.
 template <element Element>
 class timed_element : public Element {
 public:
@@ -91,10 +92,10 @@ kernel_timed_element(timed_element<Element>&&) -> kernel_timed_element<Element>;
 
 /// The awaiter of a limited operation, see timeout(op, d).
 template <element Element>
-class io_awaiter<timed_element<Element>> : protected io_op, timer_node {
+class io_awaiter<timed_element<Element>> : protected timed_op {
 public:
     explicit io_awaiter(timed_element<Element>&& e) noexcept
-        : timer_node(&expire), element_(std::move(e)) {}
+        : timed_op(&expire, e.ns(), e.origin()), element_(std::move(static_cast<Element&>(e))) {}
     io_awaiter(const io_awaiter&) = delete;
     io_awaiter& operator=(const io_awaiter&) = delete;
     ~io_awaiter() {
@@ -142,9 +143,8 @@ protected:
                 inplace_stop_token token) noexcept {
         start(loop, waiter, token, element_.arm(), Element::entries, needs_every_result<Element>);
         if (pending()) {
-            const std::int64_t deadline = element_.origin() == sleep_awaitable::from::now
-                                              ? deadline_after(loop.now_ns(), element_.ns())
-                                              : element_.ns();
+            const std::int64_t deadline =
+                origin() == sleep_awaitable::from::now ? deadline_after(loop.now_ns(), ns()) : ns();
             if (!loop.arm(*this, deadline)) {
                 cancel(); // no memory for the timer: do not run the operation without its limit
             }
@@ -159,7 +159,7 @@ private:
         self.cancel();
     }
 
-    timed_element<Element> element_;
+    Element element_;
     bool expired_ = false;
 };
 

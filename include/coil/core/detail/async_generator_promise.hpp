@@ -1,5 +1,7 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
+#include <coil/core/detail/exception_chain.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/core/queue.hpp>
@@ -38,7 +40,10 @@ public:
     using element =
         std::conditional_t<std::is_reference_v<T>, std::add_pointer_t<T>, std::optional<T>>;
 
-    async_generator_promise() noexcept { parent = nullptr; } // unknown: see backtrace()
+    async_generator_promise() noexcept { parent = nullptr; }
+    async_generator_promise(const async_generator_promise&) = delete;
+    async_generator_promise& operator=(const async_generator_promise&) = delete;
+    ~async_generator_promise();
 
     async_generator<T> get_return_object() noexcept;
 
@@ -66,14 +71,22 @@ public:
         yielded = std::addressof(value);
         return {};
     }
-    void unhandled_exception() noexcept { error = std::current_exception(); }
+    /// Produces a readable compiler error.
+    hand_over yield_value(...)
+        COIL_DELETE("the value is not converted to the element type of this async_generator");
+    void unhandled_exception() noexcept {
+        error = note_unhandled(
+            *this, std::coroutine_handle<async_generator_promise>::from_promise(*this).address());
+    }
     void return_void() const noexcept {}
 
     /// Prepares the body to run on behalf of `waiter` until it yields or ends. The caller then
-    /// transfers control to the body. `origin` is the parent.
-    template <class Origin>
-    void run_for(std::coroutine_handle<> waiter, Origin& origin) noexcept {
+    /// transfers control to the body. `origin` is the parent. `owner` owns the body's frame.
+    template <class P, class Origin>
+    void run_for(std::coroutine_handle<P> waiter, Origin& origin,
+                 std::coroutine_handle<>& owner) noexcept {
         running = true;
+        owning_handle = &owner;
         if (stop_.stop_requested() && !stopping_) {
             stop_.state_.renew(); // an earlier next(), which no longer waits, was stopped
         }
@@ -90,19 +103,30 @@ public:
             outside = origin;
         }
         become_child(waiter, std::as_const(detour_));
+        if constexpr (std::derived_from<P, promise_base> && has_frame_of) {
+            begin_below(&waiter.promise());
+        } else {
+            begin_below(nullptr);
+        }
         link_.emplace(outside, stopper{*this});
+    }
+    /// The coroutine in next() no longer waits for the body.
+    void leave_tree() noexcept {
+        end_below();
+        parent = nullptr;
+        link_.reset(); // from here on, no other thread runs the callback
     }
 
     /// Called before the queued waiter resumes, or when it is destroyed.
     void forget_queued() noexcept {
-        if (std::exchange(queued, false)) {
+        if (coil::detail::exchange(queued, false)) {
             take_back(*this, coroutine);
         }
     }
 
     element take() {
         if constexpr (std::is_reference_v<T>) {
-            return std::exchange(yielded, nullptr);
+            return coil::detail::exchange(yielded, nullptr);
         } else {
             element taken(std::move(yielded));
             yielded.reset();
@@ -127,9 +151,13 @@ private:
         }
     };
 
+    /// Whether frame_of() finds the frame: an element with a greater alignment would move the
+    /// promise.
+    static constexpr bool has_frame_of = alignof(element) <= 2 * sizeof(void*);
+
     transfer stop_running(std::coroutine_handle<> self) noexcept {
         running = false;
-        link_.reset(); // from here on, no other thread runs the callback
+        leave_tree();
         if (stopping_) [[unlikely]] {
             // Resumed by a callback of stop_, which must return before stop_ may be destroyed.
             queued = true;

@@ -14,7 +14,9 @@ template <class Token>
 concept any_stop_token =
     std::same_as<Token, std::stop_token> || std::same_as<Token, inplace_stop_token>;
 
-inline auto stop_by(const std::stop_token& token, inplace_stop_source& source) {
+/// A template, because std::stop_callback takes long to compile and few programs use it.
+template <std::same_as<std::stop_token> Token>
+auto stop_by(const Token& token, inplace_stop_source& source) {
     const auto stop = [&source]() noexcept { source.request_stop(); };
     return std::stop_callback(token, stop);
 }

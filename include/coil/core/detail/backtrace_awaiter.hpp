@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <coroutine>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,11 @@ namespace detail {
 [[nodiscard]] inline const void* resume_function(const void* frame) noexcept {
     return *static_cast<const void* const*>(frame);
 }
+/// For a coroutine at its final suspension point, where the first word is null: the function that
+/// destroys it.
+[[nodiscard]] inline const void* ended_function(const void* frame) noexcept {
+    return static_cast<const void* const*>(frame)[1];
+}
 /// The frame of a task, whose promise follows the two functions at its start.
 [[nodiscard]] inline void* frame_of(promise_base& promise) noexcept {
     return static_cast<void*>(reinterpret_cast<void**>(&promise) - 2);
@@ -28,6 +34,8 @@ namespace detail {
 [[nodiscard]] backtrace_entry find_symbol(const void* function);
 /// Whether the entry is not a coroutine but a callback_coroutine of coil.
 [[nodiscard]] bool is_internal(const backtrace_entry& entry) noexcept;
+/// The functions at these positions, without those that is_internal().
+[[nodiscard]] std::vector<backtrace_entry> symbols_of(std::span<const void* const> positions);
 /// `read(int) [server+0x1a2b]`
 void append_to(std::string& text, const backtrace_entry& entry);
 

@@ -19,9 +19,28 @@ concept writable_byte_range =
     byte_like_range<R> &&
     !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
 
-/// Whether the elements of a range end with it: false for views such as std::string_view.
+/// Types that are passed as buffers by mistake: a pointer, which has no length; a number; a range
+/// whose memory is not contiguous, or whose elements are not plain data.
+template <class T>
+concept pointer_without_length = std::is_pointer_v<std::remove_cvref_t<T>>;
+template <class T>
+concept not_bytes = std::is_arithmetic_v<std::remove_cvref_t<T>> ||
+                    (std::ranges::range<T> && !byte_like_range<std::remove_reference_t<T>&>);
+template <class T>
+concept const_bytes = byte_like_range<std::remove_reference_t<T>&> &&
+                      !writable_byte_range<std::remove_reference_t<T>&>;
+
+/// Whether the elements of a range are destroyed with it: false for views such as std::string_view.
 template <class R>
 concept owns_elements = !std::ranges::borrowed_range<std::remove_cvref_t<R>>;
+
+/// A temporary that owns its bytes, such as a std::string or std::vector. Not a view, whose
+/// elements do not become const when the view is const.
+template <class R>
+concept temporary_bytes =
+    !std::is_lvalue_reference_v<R> && !std::is_const_v<R> && owns_elements<R> &&
+    writable_byte_range<R&> && std::ranges::range<const R&> &&
+    std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<const R&>>>;
 
 /// An integer, or the result of a call: `peer.send({buf, co_await peer.recv(buf)})`.
 template <class N>

@@ -10,8 +10,8 @@
 
 namespace coil::detail {
 
-/// How many destructions of suspended coroutines are in progress on this thread. What a destroyed
-/// frame contains has not been forgotten by the program.
+/// The number of destructions of suspended coroutines in progress on this thread. Tasks that are
+/// destroyed with such a frame were not forgotten by the program, so they are not reported.
 constinit inline thread_local unsigned destructions_of_frames = 0;
 
 class destroying_frames {
@@ -26,13 +26,20 @@ public:
 /// exception, a shutdown, or the destruction of a suspended coroutine.
 [[nodiscard]] bool is_cleaning_up() noexcept;
 
-/// A task is destroyed without having run. Says so once for each coroutine function, unless
-/// is_cleaning_up().
+/// Reports that a task is destroyed without having run: once for each coroutine function, and not
+/// if is_cleaning_up().
 [[gnu::cold]] void report_unrun_task(const void* frame) noexcept;
 
-/// A coroutine whose promise has no stop token awaits an operation. Says so; called once for each
-/// type of promise. `type`: the __PRETTY_FUNCTION__ of a template with the parameter `P`.
+/// Reports that a coroutine whose promise has no stop token awaits an operation. Called once for
+/// each type of promise. `type`: the __PRETTY_FUNCTION__ of a template with the parameter `P`.
 [[gnu::cold]] void report_no_stop_token(const void* frame, std::string_view type) noexcept;
+
+/// Reports that a registered buffer is used on a context other than its own.
+[[gnu::cold]] void report_foreign_buffer() noexcept;
+
+/// Reports that the flags of send(2) or recv(2) seem to be the length of the buffer: once for each
+/// value of the flags, for at most sixteen values.
+[[gnu::cold]] void report_length_as_flags(int flags) noexcept;
 
 /// Overwrites errno, which no await preserves: strerror() then says "Unknown error 9999". Has no
 /// effect in release builds.

@@ -1,31 +1,19 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <unordered_map>
+
+// The sizes of frames, for reports. These functions read no frame, and may be called on any thread.
+// If the frame has been freed meanwhile, the result may be that of another frame at its address.
 
 namespace coil::detail {
 
-/// The sizes of the frames that exist when this is constructed. For reports: it reads no frame.
-class frame_sizes {
-public:
-    frame_sizes();
-
-    /// In bytes, rounded up to the allocator's classes. 0 if unknown: of a frame inside of another
-    /// one's, of one that is larger than the allocator's classes, and under a sanitizer.
-    [[nodiscard]] std::size_t find(const void* frame) const noexcept;
-    /// How many bytes there are from an address to the end of the frame that the allocator made
-    /// there. 0 if unknown.
-    [[nodiscard]] std::size_t bytes_from(const void* address) const noexcept;
-
-private:
-    struct place {
-        std::size_t offset; // in the frame
-        std::size_t size;   // of the frame; 0: unknown
-    };
-    [[nodiscard]] place place_of(const void* address) const noexcept;
-
-    std::unordered_map<std::uintptr_t, std::uint32_t> spans_; // address, bytes per frame
-};
+/// In bytes, rounded up to the allocator's classes. 0 if unknown: for a frame that is part of
+/// another one, for one that is larger than the allocator's classes, and under a sanitizer.
+[[nodiscard]] std::size_t frame_size(const void* frame) noexcept;
+/// The number of bytes from an address to the end of the frame that the allocator made there. 0 if
+/// unknown.
+[[nodiscard]] std::size_t frame_bytes_from(const void* address) noexcept;
+/// The frame, made by the allocator, that contains an address. Null if unknown.
+[[nodiscard]] const void* frame_around(const void* address) noexcept;
 
 } // namespace coil::detail

@@ -15,7 +15,7 @@ concept task_function =
     std::invocable<F&> &&
     std::same_as<std::invoke_result_t<F&>, task<typename std::invoke_result_t<F&>::value_type>>;
 
-/// The same, of a task without a result.
+/// The same for a task without a result.
 template <class F>
 concept void_task_function =
     task_function<F> && std::is_void_v<typename std::invoke_result_t<F&>::value_type>;
@@ -29,8 +29,8 @@ concept derived_from_task =
 template <class Work>
 concept not_spawnable = !derived_from_task<Work> && !task_function<std::decay_t<Work>>;
 
-/// Awaits the task that `f` returns, and keeps `f` in its own frame until then: the captures of a
-/// lambda are in the lambda, not in the frame of its coroutine.
+/// Awaits the task that `f` returns, and keeps `f` in its own frame until that task has ended: the
+/// captures of a lambda are in the lambda, not in the frame of its coroutine.
 template <task_function F>
 std::invoke_result_t<F&> call_and_keep(F f) {
     co_return co_await f();

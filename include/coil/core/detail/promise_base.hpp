@@ -51,9 +51,13 @@ struct stop_detour {
 class child_visitor {
 public:
     virtual void visit(promise_base& child) = 0;
+    /// Whether the visit ends before the next child.
+    [[nodiscard]] bool is_full() const noexcept { return is_full_; }
 
 protected:
     ~child_visitor() = default;
+
+    bool is_full_ = false;
 };
 
 /// An await that owns coroutines: the children of a combinator. It enumerates the coroutines to
@@ -65,7 +69,7 @@ public:
     virtual promise_base* next_below() noexcept = 0;
     /// Destroys the coroutine returned by next_below().
     virtual void destroy_below(promise_base& child) noexcept = 0;
-    /// Passes on every child that has not ended; changes nothing.
+    /// Passes every child that has not ended to the visitor, until it is full; changes nothing.
     virtual void visit_below(child_visitor& visitor) = 0;
 
 protected:
@@ -122,10 +126,12 @@ public:
     }
     /// Called on a child that has ended, before its parent resumes.
     void end_below() const noexcept {
-        if (parent != nullptr) [[likely]] {
+        if (parent != nullptr) {
             parent->below_ = nothing;
         }
     }
+    /// The same for a plain child.
+    void end_below_task() const noexcept { parent->below_ = nothing; }
     void awaits(nested_await& what) noexcept {
         below_ = reinterpret_cast<std::uintptr_t>(&what) | is_nested;
     }
@@ -145,34 +151,32 @@ public:
         return has_below() ? reinterpret_cast<promise_base*>(below_) : nullptr;
     }
 
-    [[nodiscard]] bool is_root() const noexcept { return kind() == is_owner; }
+    [[nodiscard]] bool is_root() const noexcept { return (origin_ & is_owner) != 0; }
+    /// Whether it is awaited by a task, its `parent`, and has the root and the token from that.
+    [[nodiscard]] bool is_plain_child() const noexcept { return kind() == is_root_promise; }
     [[nodiscard]] task_owner& owner() const noexcept { return *as<task_owner>(); }
 
     /// The root of this tree of awaits, or null if it is not a task.
     [[nodiscard]] promise_base* root() noexcept {
-        switch (kind()) {
-        case is_root_promise:
+        // comparisons, because a jump table is too slow for an await that completes immediately
+        if (kind() == is_root_promise) [[likely]] {
             return as<promise_base>();
-        case is_owner:
-            return this;
-        case is_detour:
-            return as<stop_detour>()->root;
-        default:
-            return nullptr;
         }
+        if (kind() == is_owner) [[likely]] {
+            return this;
+        }
+        return kind() == is_detour ? as<stop_detour>()->root : nullptr;
     }
 
     [[nodiscard]] inplace_stop_token stop_token() const noexcept {
-        switch (kind()) {
-        case is_root_promise:
+        if (kind() == is_root_promise) [[likely]] {
             return as<promise_base>()->owner().token;
-        case is_owner:
-            return owner().token;
-        case is_detour:
-            return as<stop_detour>()->token;
-        default:
-            return inplace_stop_token(as<inplace_stop_source>());
         }
+        if (kind() == is_owner) [[likely]] {
+            return owner().token;
+        }
+        return kind() == is_detour ? as<stop_detour>()->token
+                                   : inplace_stop_token(as<inplace_stop_source>());
     }
 
     [[nodiscard]] task_environment get_env() const noexcept {
@@ -186,7 +190,7 @@ public:
     };
     union {
         task_link link;                         // of a top-level task: its state
-        std::coroutine_handle<>* owning_handle; // of an awaited task: what destroys the frame
+        std::coroutine_handle<>* owning_handle; // of an awaited task: owns the frame
     };
 
 private:
@@ -196,12 +200,13 @@ private:
     static constexpr std::uintptr_t nothing = 0;
     static constexpr std::uintptr_t is_nested = 1;
 
-    // The low bits of `origin_`: what it points to.
+    // The low bits of `origin_`: what it points to. One bit each, because every await tests whether
+    // its parent is a root, and whether the child that ends is a plain one.
     static constexpr std::uintptr_t is_root_promise = 0;
     static constexpr std::uintptr_t is_owner = 1; // the owner of this root
     static constexpr std::uintptr_t is_detour = 2;
-    static constexpr std::uintptr_t is_source = 3; // may be null
-    static constexpr std::uintptr_t kind_mask = 3;
+    static constexpr std::uintptr_t is_source = 4; // may be null
+    static constexpr std::uintptr_t kind_mask = 7;
     static constexpr std::uintptr_t no_origin = 0; // neither a child nor a root yet
 
     template <class T>

@@ -23,7 +23,7 @@ protected:
     stop_callback_base() noexcept {} // NOLINT(*-member-init)
     ~stop_callback_base() = default;
 
-    /// Registers with the token's source. If a stop was requested already, calls `f` at once on
+    /// Registers with the token's source. If a stop was requested already, calls `f` immediately on
     /// this thread.
     void attach(inplace_stop_token token, callback f) noexcept;
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/base/assert.hpp>
+#include <coil/core/config.hpp>
 #include <coil/core/detail/debug_reports.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 
@@ -17,8 +18,7 @@ namespace coil {
 
 namespace detail {
 
-/// stop_token() or get_stop_token() of a promise or of its environment, if it returns a token of
-/// coil's.
+/// stop_token() or get_stop_token() of a promise or of its environment, if it returns coil's token.
 template <class T>
 concept has_stop_token = requires(T& t) {
     { t.stop_token() } -> std::convertible_to<inplace_stop_token>;
@@ -68,7 +68,7 @@ void note_no_stop_token([[maybe_unused]] const void* frame) noexcept {
 }
 
 /// The stop token of the awaiting coroutine: of coil's tasks, and of coroutines of other types
-/// whose promise has one. A promise whose coroutine is not to be stopped returns an empty token.
+/// whose promise has one. A promise whose coroutine must not be stopped returns an empty token.
 template <class P>
 inplace_stop_token stop_token_of(std::coroutine_handle<P> coroutine) noexcept {
     if constexpr (std::is_void_v<P>) {
@@ -99,6 +99,10 @@ public:
         return false;
     }
     [[nodiscard]] inplace_stop_token await_resume() const noexcept { return token_; }
+
+    /// Produces a readable compiler error.
+    bool stop_requested() const
+        COIL_DELETE("await the token: (co_await this_task::stop_token()).stop_requested()");
 
 private:
     inplace_stop_token token_;

@@ -8,10 +8,11 @@
 
 namespace coil::detail {
 
-/// What a message says about a task. An empty name is left out.
+/// The description of a task in messages. Members that are empty or null are omitted there.
 struct task_label {
     std::string_view name;
     const std::source_location* spawned_at = nullptr;
+    const void* function = nullptr; // of its coroutine
 };
 
 class event_loop;
@@ -29,12 +30,14 @@ public:
     /// For a root that an await waits for: the nearest root above that await, or null if unknown.
     /// May be called from any thread while the root exists.
     [[nodiscard]] virtual promise_base* awaiting_root() const noexcept { return nullptr; }
+    /// The same, but also null if the frames above that await may be destroyed without this root.
+    [[nodiscard]] virtual promise_base* owning_root() const noexcept { return awaiting_root(); }
     /// The task whose await waits for this root, or null if unknown or on another thread. Owner
     /// thread.
     [[nodiscard]] virtual promise_base* awaiting_task() const noexcept { return nullptr; }
-    /// The name that spawn() was given, or nothing.
+    /// The name that spawn() was given, or empty.
     [[nodiscard]] virtual std::string_view name() const noexcept { return {}; }
-    /// Where a task with a name was spawned, or null.
+    /// Where it was spawned, if it has a name or the build has assertions; otherwise null.
     [[nodiscard]] virtual const std::source_location* spawned_at() const noexcept {
         return nullptr;
     }
@@ -43,7 +46,8 @@ public:
     /// The nursery of the scope or supervisor of which the root is a child; null if it is not a
     /// child or has not started. Owner thread.
     [[nodiscard]] virtual const nursery* parent_nursery() const noexcept { return nullptr; }
-    /// For a root that is_remote_child: its frame must be destroyed as soon as nothing of it runs.
+    /// For a root that is_remote_child: its frame must be destroyed as soon as no coroutine of its
+    /// tree runs.
     [[nodiscard]] virtual bool is_kill_requested() const noexcept { return false; }
     /// For a root that is_remote_child: whether it is on a context, as far as known. May be called
     /// from any thread while the root exists.
@@ -52,6 +56,8 @@ public:
     /// is called; null: it leaves its current loop.
     virtual void moved_to(event_loop* /*loop*/) noexcept {}
 
+    /// Whether there is no task: the root only marks a place in a context's list.
+    [[nodiscard]] virtual bool is_marker() const noexcept { return false; }
     /// Whether the waiter for this root no longer wants its result, and waits only for its end. May
     /// be called from any thread while the root exists.
     [[nodiscard]] virtual bool is_unwanted() const noexcept { return token.stop_requested(); }
@@ -60,8 +66,8 @@ public:
     virtual void refuse_unwanted() noexcept {}
 
     static constexpr std::int64_t no_deadline = INT64_MAX;
-    /// The earliest limit around the root, in nanoseconds of steady_clock. May be called from any
-    /// thread while the root exists.
+    /// The earliest deadline that applies to the root, in nanoseconds of steady_clock. May be
+    /// called from any thread while the root exists.
     [[nodiscard]] virtual std::int64_t deadline() const noexcept;
 
     /// The stop token of the root and of all tasks below it.
@@ -73,7 +79,8 @@ public:
     /// is in no context's list and does not move to another context.
     const bool bound;
     /// Whether a coroutine on another context waits for the end of this root, whose frame may refer
-    /// to that coroutine's. The root must then end before that coroutine can be destroyed.
+    /// to the frame of that coroutine. The root must then end before that coroutine can be
+    /// destroyed.
     const bool is_remote_child;
 
 protected:

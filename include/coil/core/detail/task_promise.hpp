@@ -1,12 +1,13 @@
 #pragma once
 
+#include <coil/core/awaitable.hpp>
+#include <coil/core/detail/exception_chain.hpp>
 #include <coil/core/detail/range_concepts.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/core/promise.hpp>
 
 #include <concepts>
 #include <coroutine>
-#include <exception>
 #include <type_traits>
 #include <utility>
 
@@ -22,11 +23,24 @@ namespace coil::detail {
 template <class T>
 inline constexpr bool always_false = false;
 
-/// The type as which a program uses a task<T> that it forgot to await: the type of the result.
+/// The type to which a program that forgot co_await may convert a task<T>: that of the result.
 template <class T>
 using mistaken_for =
     std::conditional_t<std::is_void_v<T>, bool,
                        std::conditional_t<std::is_same_v<T, io_result>, int, std::remove_cv_t<T>>>;
+
+/// The type of the operand of `return` in a function that should be a coroutine with the result T.
+template <class T>
+struct returned_type {
+    using type = std::remove_cvref_t<T>;
+};
+struct nothing_returned {};
+template <>
+struct returned_type<void> {
+    using type = nothing_returned;
+};
+template <class T>
+using returned_by_mistake = typename returned_type<T>::type;
 
 /// Whether a T made from a U refers to an object that is about to be destroyed. A U that is not an
 /// lvalue reference is a temporary or a local of the coroutine.
@@ -37,17 +51,28 @@ inline constexpr bool dangles =
      (std::ranges::borrowed_range<std::remove_cv_t<T>> && std::ranges::range<U> &&
       !std::ranges::borrowed_range<std::remove_cv_t<U>>));
 
+/// Whether `co_return u` converts to the result of a task<T>.
+template <class T, class U>
+inline constexpr bool is_returnable =
+    std::is_convertible_v<U&&, T> ||
+    (std::same_as<T, io_result> && std::is_convertible_v<U&&, int>);
+
+/// Whether frames are aligned enough for a local variable of type T.
+template <class T>
+inline constexpr bool fits_into_a_frame = alignof(T) <= frame_alignment;
+template <class T>
+    requires(std::is_void_v<T> || std::is_reference_v<T>)
+inline constexpr bool fits_into_a_frame<T> = true;
+
 template <class T>
 class task_promise final : public promise_base {
 public:
     task<T> get_return_object() noexcept;
     [[nodiscard]] final_awaiter final_suspend() noexcept { return final_awaiter(*this); }
-    void unhandled_exception() noexcept { outcome.set_error(std::current_exception()); }
+    void unhandled_exception() noexcept { outcome.set_error(note_unhandled(*this)); }
 
     template <class U = T>
-        requires(!dangles<T, U> &&
-                 (std::is_convertible_v<U &&, T> ||
-                  (std::same_as<T, io_result> && std::is_convertible_v<U &&, int>)))
+        requires(!dangles<T, U> && is_returnable<T, U>)
     void return_value(U&& value) noexcept(std::is_nothrow_constructible_v<T, U&&>) {
         outcome.set_value(std::forward<U>(value));
     }
@@ -58,6 +83,18 @@ public:
     void return_value(U&&)
         COIL_DELETE("the result would refer to a local variable or a temporary, which ends with "
                     "the coroutine: return a value, for example task<std::string>");
+    template <class U>
+        requires(!dangles<T, U> && !is_returnable<T, U> && awaitable<U>)
+    void return_value(U&&) COIL_DELETE("did you forget to co_await? Write co_return co_await f()");
+    template <class U>
+        requires(!dangles<T, U> && !is_returnable<T, U> && !awaitable<U>)
+    void return_value(U&&)
+        COIL_DELETE("the value is not converted to T, the result of this task<T>");
+    /// Produces a readable compiler error.
+    template <class U>
+    [[nodiscard]] std::suspend_never yield_value(U&&) COIL_DELETE(
+        "a task has one result, by co_return: a coroutine with co_yield returns a generator<T> or "
+        "an async_generator<T>");
 
     result<T> outcome;
 };
@@ -67,8 +104,13 @@ class task_promise<void> final : public promise_base {
 public:
     inline task<void> get_return_object() noexcept;
     [[nodiscard]] final_awaiter final_suspend() noexcept { return final_awaiter(*this); }
-    void unhandled_exception() noexcept { outcome.set_error(std::current_exception()); }
+    void unhandled_exception() noexcept { outcome.set_error(note_unhandled(*this)); }
     void return_void() const noexcept {}
+    /// Produces a readable compiler error.
+    template <class U>
+    [[nodiscard]] std::suspend_never yield_value(U&&) COIL_DELETE(
+        "a task has one result, by co_return: a coroutine with co_yield returns a generator<T> or "
+        "an async_generator<T>");
 
     result<void> outcome;
 };

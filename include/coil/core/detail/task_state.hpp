@@ -33,7 +33,7 @@ enum class task_state : std::uintptr_t {
 };
 
 /// The state of a top-level task and, in a list, the pointer that points to it: one word of its
-/// promise. Trivial, because the promise of another task uses the word as a pointer.
+/// promise. Trivial, because the promise of an awaited task uses the word as a pointer.
 class task_link {
 public:
     task_link() noexcept = default;

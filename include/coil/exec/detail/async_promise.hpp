@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/core/detail/exception_chain.hpp>
 #include <coil/core/promise.hpp>
 #include <coil/core/transfer.hpp>
 #include <coil/exec/any_executor.hpp>
@@ -48,7 +49,7 @@ public:
             state.fail(std::current_exception());
             return;
         }
-        // The executor has run the op at once. The coroutine's caller does not await it, so a
+        // The executor has run the op immediately. The coroutine's caller does not await it, so a
         // nested call resumes it here.
         const running_at scope(current_loop != nullptr ? current_place : where.place);
         resume(coroutine);
@@ -80,7 +81,7 @@ public:
 
     [[nodiscard]] async_start initial_suspend() const noexcept { return async_start(executor_); }
     [[nodiscard]] async_end final_suspend() const noexcept { return {}; }
-    void unhandled_exception() noexcept { state_.set_error(std::current_exception()); }
+    void unhandled_exception() noexcept { state_.set_error(note_unhandled(*this)); }
 
     /// Returns to its executor after every await.
     template <class A>
@@ -136,7 +137,7 @@ public:
     template <class Second, class... Args>
     async_promise(const executor_arg_t&, Second& executor, Args&...)
         : async_promise(tag(), checked(executor)) {}
-    /// A member function or a lambda.
+    /// For a member function or a lambda, whose object comes first.
     template <class Self, class Second, class... Args>
         requires(!std::same_as<std::remove_cv_t<Self>, executor_arg_t>)
     async_promise(Self&, const executor_arg_t&, Second& executor, Args&...)

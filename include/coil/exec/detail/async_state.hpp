@@ -70,7 +70,7 @@ public:
     /// notified already.
     void leave(waiter& w) noexcept;
     void refuse_unwanted() noexcept override;
-    /// Adds a callback, or calls it at once if the task is done.
+    /// Adds a callback, or calls it immediately if the task is done.
     void add(std::unique_ptr<async_callback> callback) noexcept;
 
     void finished(promise_base& root) noexcept override;

@@ -77,7 +77,7 @@ private:
         call_ = nullptr; // now owned by the executor
         return true;
     }
-    /// Called by the executor, while this waits.
+    /// Called by the executor, while this awaiter waits.
     void finish(work::fate what) noexcept {
         if (what == work::fate::run) {
             this->run_call();

@@ -23,7 +23,7 @@ struct executor_functions {
     bool (*equal)(const void* a, const void* b) noexcept;
     bool is_context;
     /// For executors that destroy coroutines: removes submitted work. Returns false if the work has
-    /// not arrived. Null: the executor destroys none.
+    /// not arrived. Null if the executor destroys none.
     bool (*take_out)(void* executor, work& w) noexcept = nullptr;
 };
 
@@ -85,7 +85,7 @@ public:
     constexpr executor_ref(void* executor, const executor_functions* functions) noexcept
         : executor_(executor), functions_(functions) {}
 
-    /// For an any_executor, refers to the executor inside; see any_executor.hpp.
+    /// Not for an any_executor, for which ref_to() refers to the executor inside.
     template <class E>
         requires(!std::same_as<std::remove_const_t<E>, any_executor>)
     static executor_ref to(E& executor) noexcept {

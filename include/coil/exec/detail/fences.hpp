@@ -31,7 +31,7 @@ inline void light_fence() noexcept {
 
 /// A futex wait: returns when the word is no longer `value`, or spuriously.
 void sleep_while(std::atomic<unsigned>& word, unsigned value) noexcept;
-/// Uses only the address: the word may be destroyed.
+/// Uses only the address: the word may no longer exist.
 void wake_thread(std::atomic<unsigned>* word) noexcept;
 void wake_all_threads(std::atomic<unsigned>* word) noexcept;
 

@@ -35,7 +35,8 @@ public:
             refill(c);
         }
         std::byte* const memory = c.next;
-        // Fetches the cache line of a later place, which has arrived when that place is used.
+        // Prefetches the cache line of a later place, so that it has arrived when that place is
+        // used.
         prefetch_to_write(memory + prefetched_ahead);
         c.next = memory + place_bytes;
         return {memory, c.of};

@@ -7,7 +7,7 @@
 
 namespace coil::detail {
 
-/// The state of a suspended await that another thread may complete, and the hand-shake between the
+/// The state of a suspended await that another thread may complete, and the handshake between the
 /// two sides: the completing side may finish while the awaiting side suspends or is being
 /// destroyed.
 ///
@@ -57,7 +57,7 @@ public:
         const unsigned now = word_.load(std::memory_order_relaxed);
         return now > fresh && now < queued;
     }
-    /// As is_elsewhere(), and the work is not known to be complete.
+    /// Like is_elsewhere(), but false once the work is known to be complete.
     [[nodiscard]] bool is_pending() const noexcept {
         const unsigned now = word_.load(std::memory_order_relaxed);
         return now > fresh && now < arriving;

@@ -17,9 +17,9 @@
 namespace coil::detail {
 
 /// Moves a task to an executor. While the task moves, its root is in no list. If the executor drops
-/// it, it returns to its context. If that context was destroyed or does not run, the task resumes
-/// where it was dropped: on a context that ends, which destroys it, or on the thread that shuts
-/// down the executor.
+/// the task, it returns to its context. If that context was destroyed or is not running, the task
+/// resumes on the thread that dropped it: the thread that shuts down the executor, or a context
+/// that is ending, which then destroys the task.
 class [[nodiscard("did you forget to co_await?")]] hop_awaiter : remote_op {
 public:
     hop_awaiter(executor_ref target, bool always) noexcept

@@ -12,13 +12,13 @@ namespace coil::detail {
 ///
 /// A producer publishes its work, executes a light fence, and calls wake_one() if must_wake() says
 /// so. A worker without work calls find_or_sleep(): it announces that it sleeps, executes a heavy
-/// fence, and searches everywhere once more before it does.
+/// fence, and searches everywhere once more before it sleeps.
 ///
 /// Why no wake-up is lost: the work of a producer that finds no sleeping worker is seen by all
 /// workers that announce later, because their heavy fence pairs with its light one. A producer that
 /// finds both a sleeping worker and a searching one executes a full fence and checks again. Then
-/// either it sees that they have stopped searching, or the last searcher, which searches once more
-/// after it has found something, sees the work.
+/// either it sees that no worker is searching any more, or the last searcher, which searches once
+/// more after it has found something, sees the work.
 template <class Atomics = pool_atomics>
 class basic_idle_workers {
 public:
@@ -177,7 +177,7 @@ private:
         s.woken_.store(0, std::memory_order_relaxed);
         const std::lock_guard lock(mutex_);
         if (stopped()) {
-            s.woken_.store(1, std::memory_order_relaxed); // its sleep ends at once
+            s.woken_.store(1, std::memory_order_relaxed); // its sleep ends immediately
             return;
         }
         s.below_ = top_;

@@ -18,7 +18,7 @@ namespace coil::detail {
 /// pool. Workers sleep only after arming (see idle_workers.hpp), so none sleeps while a node that
 /// was pushed without a wake-up waits.
 ///
-/// Consumers must serialize their calls, by a lock of their own.
+/// Consumers must serialize their calls with a lock of their own.
 template <class Node, class Atomics = pool_atomics>
 class basic_injector {
 public:

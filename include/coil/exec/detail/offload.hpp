@@ -16,7 +16,7 @@
 
 namespace coil::detail {
 
-/// A function that is called once, with or without a stop token.
+/// Functions that are called once, without an argument or with a stop token.
 template <class F>
 inline constexpr bool wants_token =
     !std::is_invocable_v<F> && std::is_invocable_v<F, inplace_stop_token>;
@@ -34,7 +34,7 @@ decltype(auto) call_once(F& f, [[maybe_unused]] inplace_stop_token token) {
 
 template <once_callable F>
 using call_result = decltype(call_once(std::declval<F&>(), inplace_stop_token()));
-/// How an await stores the result: a value, an lvalue, or nothing.
+/// How an await stores the result: a value, a reference, or nothing.
 template <once_callable F>
 using kept_result = std::conditional_t<std::is_lvalue_reference_v<call_result<F>>, call_result<F>,
                                        std::remove_cvref_t<call_result<F>>>;
@@ -51,8 +51,8 @@ enum class not_called : unsigned char { none, stopped, dropped, no_thread };
 /// `Self` is the derived class, which has
 /// - `void submit()`: submits the call; the executing thread calls one of the run...() functions,
 ///   once, unless the call was withdrawn;
-/// - `bool withdraw() noexcept`: any thread, after submit(), at most one at a time and perhaps
-///   repeatedly. Returns true, once, if the call had not started and is withdrawn;
+/// - `bool withdraw() noexcept`: called on any thread, after submit(), by one thread at a time and
+///   perhaps repeatedly. Returns true, once, if the call had not started and is withdrawn;
 /// - `name`, for errors;
 /// and whose destructor calls end_call().
 template <class Self, once_callable F>

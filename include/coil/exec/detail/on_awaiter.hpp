@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/base/assert.hpp>
+#include <coil/base/late.hpp>
 #include <coil/context/away_list.hpp>
 #include <coil/context/detail/join_state.hpp>
 #include <coil/context/event_loop.hpp>
@@ -20,7 +21,6 @@
 
 #include <atomic>
 #include <coroutine>
-#include <optional>
 #include <utility>
 
 namespace coil::detail {
@@ -65,12 +65,10 @@ public:
     /// token and root.
     bool start(std::coroutine_handle<> waiter, const stop_detour& above) {
         start_ = new start_work(*this);
+        begin_await();
         child_.promise().become_root(*this);
         begin_unowned(child_.promise());
         begin(waiter, above.root);
-        if (event_loop* const loop = target().loop) {
-            go_away(loop->away(), nearest());
-        }
         start_work* const work = start_; // a stop sets start_ to null: the executor then owns it
         outside_.emplace(above.token, *this);
         may_withdraw_.store(!executor_.is_context(), std::memory_order_release);
@@ -78,11 +76,15 @@ public:
             executor_.submit(*work);
         } catch (...) {
             if (work->withdraw()) {
-                come_back();
                 end();
                 throw;
             }
             delete work; // a stop came first
+        }
+        // Not before submit(), in which an executor may run any code while the coroutine is on the
+        // stack.
+        if (event_loop* const loop = target().loop) {
+            go_away(loop->away(), nearest());
         }
         return suspend();
     }
@@ -114,7 +116,7 @@ public:
 private:
     /// How the task ends.
     enum class ending : unsigned char {
-        normal,    ///< with an outcome; also while it runs
+        normal,    ///< with a value or an exception; also the state while it runs
         not_run,   ///< it was withdrawn, or dropped by the executor, before it began
         destroyed, ///< its frame was destroyed
     };
@@ -169,7 +171,7 @@ private:
 
     /// Called by the destructor.
     void destroy_child() noexcept {
-        std::optional<destructor_waits::scope> cause;
+        late<destructor_waits::scope> cause;
         if (current_loop != nullptr) {
             cause.emplace(current_loop->waiting_destructors());
         }
@@ -199,6 +201,7 @@ private:
     }
     void forget_start() noexcept {
         if (start_ != nullptr && !(is_kill_requested() && start_->withdraw())) {
+            start_->wait_until_noted(); // the task may have ended by itself meanwhile
             delete start_;
         }
     }
@@ -230,7 +233,13 @@ private:
             current_loop->withdraw(root, child_); // if it has not started
         }
         moved_to(nullptr);
-        destroy_tree(child_);
+        {
+            late<destructor_waits::destruction> here;
+            if (current_loop != nullptr) {
+                here.emplace(current_loop->waiting_destructors(), kill_request());
+            }
+            destroy_tree(child_);
+        }
         end_without_result(ending::destroyed);
     }
     /// Called once, instead of finished(), by the code that has ended the task. May destroy this.
@@ -243,7 +252,7 @@ private:
     const executor_ref executor_;
     start_work* start_ = nullptr;
     const std::coroutine_handle<task_promise<T>> child_;
-    std::optional<outside_stop> outside_;
+    late<outside_stop> outside_;
     std::atomic<bool> may_withdraw_ = false; // start_ was or is being submitted, not to a context
     ending ending_ = ending::normal;         // changed at most once, before complete()
 };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/base/assert.hpp>
+#include <coil/base/exchange.hpp>
 #include <coil/context/away_list.hpp>
 #include <coil/context/detail/current_loop.hpp>
 #include <coil/context/event_loop.hpp>
@@ -11,7 +12,6 @@
 #include <coil/exec/detail/work.hpp>
 
 #include <coroutine>
-#include <utility>
 
 namespace coil::detail {
 
@@ -28,8 +28,8 @@ inline void set_unowned(promise_base& root) noexcept {
 }
 
 /// The root that moves to another executor together with `nearest`: the top-level task of its tree,
-/// even above a combinator, whose children are bound to that task. Null if the task is not known or
-/// may not move, as a run_loop's task.
+/// even above a combinator, whose children are bound to that task. Null if the task is not known
+/// or, like a run_loop's task, may not move.
 [[nodiscard]] inline promise_base* movable_above(promise_base* nearest) noexcept {
     promise_base* const root = top_level_of(nearest);
     return root != nullptr && !root->owner().bound ? root : nullptr;
@@ -44,9 +44,10 @@ inline void settle_in(event_loop& loop, promise_base* root, queue_node& node,
 
 class remote_op;
 
-/// Exists while an await_suspend submits its own op to an executor, which may run or drop it at
-/// once on this thread. The coroutine then continues without being resumed, so that the stack does
-/// not grow (guarantee G10). If has_arrived() is false afterwards, the op may be destroyed.
+/// Exists while an await_suspend submits its own op to an executor, which may run or drop it
+/// immediately on this thread. The coroutine then continues without being resumed, so that the
+/// stack does not grow (guarantee G10). If has_arrived() is false afterwards, the op may be
+/// destroyed.
 class submit_scope {
 public:
     explicit submit_scope(remote_op& op) noexcept;
@@ -80,11 +81,15 @@ public:
     /// Called before a coroutine blocks this thread: runs the queued coroutines.
     static void run_waiting() noexcept;
 
+    /// The root of the tree of the coroutine that run() runs on this thread; null if none or
+    /// unknown.
+    [[nodiscard]] static const promise_base* running_root() noexcept { return running; }
+
     /// Exists while the waiters for the end of a root are being notified.
     class ending {
     public:
         explicit ending(const promise_base* root) noexcept
-            : outer_(std::exchange(innermost_ends, root != nullptr && root == running)) {}
+            : outer_(coil::detail::exchange(innermost_ends, root != nullptr && root == running)) {}
         ending(const ending&) = delete;
         ending& operator=(const ending&) = delete;
         ~ending() { innermost_ends = outer_; }
@@ -158,7 +163,7 @@ protected:
         target_.place.executor.submit(*this);
         return !now.has_arrived() || stay();
     }
-    /// The same; if the executor throws, the op is dropped.
+    /// The same, but drops the op if the executor throws.
     [[nodiscard]] bool depart_or_drop() noexcept {
         submit_scope now(*this);
         submit_or_drop();
@@ -177,7 +182,7 @@ protected:
     void end() noexcept { handoff_.end(); }
     /// Whether the await has begun and its coroutine has not returned.
     [[nodiscard]] bool is_elsewhere() const noexcept { return handoff_.is_elsewhere(); }
-    /// As is_elsewhere(), and the work is not known to be complete.
+    /// Like is_elsewhere(), but false once the work is known to be complete.
     [[nodiscard]] bool is_pending() const noexcept { return handoff_.is_pending(); }
     /// May be called by the other side before complete(): false if the awaiter is being destroyed.
     [[nodiscard]] bool is_wanted() const noexcept { return handoff_.is_wanted(); }
@@ -212,7 +217,7 @@ protected:
 
     // For a destructor that finds the op elsewhere.
 
-    /// Terminates the program unless the op is the current context's, or no context's.
+    /// Terminates the program if the op belongs to a context other than the current one.
     void require_own_thread() const noexcept;
     /// Returns when the op is back, or terminates the program if it never will be. `other` is the
     /// root that it waits for, or null.
@@ -250,7 +255,7 @@ private:
 };
 
 inline submit_scope::submit_scope(remote_op& op) noexcept
-    : op_(&op), outer_(std::exchange(innermost, this)) {
+    : op_(&op), outer_(coil::detail::exchange(innermost, this)) {
     op.submit_scope_ = this;
 }
 

@@ -1,10 +1,10 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/context/detail/current_loop.hpp>
 #include <coil/exec/detail/executor_ref.hpp>
 
 #include <coroutine>
-#include <utility>
 
 namespace coil::detail {
 
@@ -12,7 +12,7 @@ namespace coil::detail {
 class running_at {
 public:
     explicit running_at(const executor_place& place) noexcept
-        : outer_(std::exchange(current_place, place)) {}
+        : outer_(coil::detail::exchange(current_place, place)) {}
     running_at(const running_at&) = delete;
     running_at& operator=(const running_at&) = delete;
     ~running_at() { current_place = outer_; }
@@ -21,11 +21,12 @@ private:
     const executor_place outer_;
 };
 
-/// Exists while an executor runs that owns frames and that may run inside of a context's coroutine.
+/// Exists while an executor that owns frames runs, perhaps inside of a context's coroutine.
 class executor_scope {
 public:
     explicit executor_scope(executor_ref executor) noexcept
-        : executor_(executor), at_({executor, nullptr}), outer_(std::exchange(innermost, this)) {}
+        : executor_(executor), at_({executor, nullptr}),
+          outer_(coil::detail::exchange(innermost, this)) {}
     executor_scope(const executor_scope&) = delete;
     executor_scope& operator=(const executor_scope&) = delete;
     ~executor_scope() { innermost = outer_; }

@@ -30,7 +30,7 @@ public:
             return false;
         }
         if (current_loop == nullptr) {
-            current_place = where_.place; // a coroutine below may have moved here by itself
+            current_place = where_.place; // an awaited coroutine may have moved here
         }
         return true;
     }
@@ -45,9 +45,9 @@ public:
     void await_resume() noexcept { end(); }
 
 private:
-    /// Whether one of coil's awaits has moved the root to the context that runs here. A coroutine
-    /// that something else has resumed here leaves its root where it was: in the list of another
-    /// context, whose thread may be writing it, or in none.
+    /// Whether one of coil's awaits has moved the root to the context that runs here. If other code
+    /// has resumed the coroutine here, its root has not moved: it is in no list, or in that of
+    /// another context, whose thread may be writing to it.
     [[nodiscard]] bool has_moved(const promise_base& root) const noexcept {
         return current_loop != nullptr &&
                (where_.place.executor.is_context() || !is_unowned(root)) &&

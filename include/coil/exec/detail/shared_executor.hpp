@@ -9,7 +9,7 @@
 namespace coil::detail {
 
 /// An executor created by default_executor(), in the list of all of them. At program exit all are
-/// shut down, those that support it are joined, and only then all are destroyed, so that work which
+/// shut down, those that support it are joined, and only then are all destroyed, so that work which
 /// one of them passes to another never finds it destroyed.
 class shared_executor {
 public:

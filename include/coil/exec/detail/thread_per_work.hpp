@@ -9,8 +9,8 @@
 
 namespace coil::detail {
 
-/// Runs each work on a new thread. Threads that have ended are joined when the next one starts, the
-/// last ones by the destructor; none is detached.
+/// Runs each piece of work on a new thread. Threads that have ended are joined when the next one
+/// starts, the last ones by the destructor; none is detached.
 class thread_per_work {
 public:
     thread_per_work() noexcept = default;
@@ -30,7 +30,7 @@ public:
     /// here get std::errc::operation_canceled. May be called from any thread.
     void stop() noexcept;
 
-    /// Waits until no thread runs. On one of them it throws std::system_error with
+    /// Waits until no thread runs. On one of these threads it throws std::system_error with
     /// std::errc::resource_deadlock_would_occur.
     void join();
 

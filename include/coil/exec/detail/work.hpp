@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/context/join_handle.hpp>
 #include <coil/core/frame_allocator.hpp>
 #include <coil/core/queue.hpp>
@@ -37,8 +38,9 @@ public:
     /// then removes the work from its queue instead of dropping it.
     [[nodiscard]] bool is_owned() const noexcept { return owned_; }
 
-    /// Whether the task that waits for the work is being ended and no longer needs the result.
-    /// Called by the executor before run() or drop(); never true for work for which no task waits.
+    /// Whether the task that waits for the work was asked to stop or is being destroyed, so that it
+    /// no longer needs the result. Called by the executor before run() or drop(); never true for
+    /// work for which no task waits.
     [[nodiscard]] bool is_unwanted() noexcept;
 
 protected:
@@ -71,8 +73,8 @@ inline bool work::is_unwanted() noexcept {
     return what_ == kind::awaited_call && self.query_(self);
 }
 
-/// Executors that accept work directly: `submit(w)` queues it or drops it at once. If it throws,
-/// the work was not submitted.
+/// Executors that accept work directly: `submit(w)` queues it or drops it immediately. If it
+/// throws, the work was not submitted.
 template <class E>
 concept work_executor = requires(E& e, work& w) { e.submit(w); };
 
@@ -82,8 +84,8 @@ template <class T>
 using frame_allocated_if_aligned =
     std::conditional_t<alignof(T) <= frame_alignment, frame_allocated, not_frame_allocated>;
 
-/// The work of an execute()d function. An exception that leaves it is reported like that of a
-/// detached task.
+/// The work for a function passed to execute(). An exception that escapes the function is reported
+/// like that of a detached task.
 template <class F>
 class function_work final : public work, public frame_allocated_if_aligned<F> {
 public:
@@ -120,7 +122,7 @@ void execute_as_work(E& executor, F&& f) {
 }
 
 /// Wraps work as a function, for executors that only accept functions. It is copyable, because many
-/// store a std::function. If the last copy is destroyed uncalled, the work is dropped.
+/// executors store a std::function. If the last copy is destroyed uncalled, the work is dropped.
 class work_call {
 public:
     explicit work_call(work& w) : shared_(new shared(w)) {}
@@ -129,9 +131,10 @@ public:
             shared_->owners.fetch_add(1, std::memory_order_relaxed);
         }
     }
-    work_call(work_call&& other) noexcept : shared_(std::exchange(other.shared_, nullptr)) {}
+    work_call(work_call&& other) noexcept
+        : shared_(coil::detail::exchange(other.shared_, nullptr)) {}
     work_call& operator=(work_call other) noexcept {
-        std::swap(shared_, other.shared_);
+        coil::detail::swap_values(shared_, other.shared_);
         return *this;
     }
     ~work_call() {
@@ -145,7 +148,7 @@ public:
     }
 
     void operator()() const noexcept {
-        if (work* const w = std::exchange(shared_->what, nullptr)) {
+        if (work* const w = coil::detail::exchange(shared_->what, nullptr)) {
             w->run();
         }
     }
@@ -153,7 +156,7 @@ public:
     /// Returns true if this is the last copy and still holds the work, which is thereby removed.
     [[nodiscard]] bool take_back() const noexcept {
         return shared_->owners.load(std::memory_order_acquire) == 1 &&
-               std::exchange(shared_->what, nullptr) != nullptr;
+               coil::detail::exchange(shared_->what, nullptr) != nullptr;
     }
 
 private:
@@ -166,9 +169,9 @@ private:
     shared* shared_;
 };
 
-/// Makes `executor` run `w`. If it throws, the work was not submitted: a foreign executor has
-/// destroyed the function it was given. If such an executor throws although it has stored or called
-/// the function, the work was submitted, and the exception is ignored.
+/// Submits `w` to `executor`. An exception means that the work was not submitted. If a foreign
+/// executor throws but has stored or called the function that it was given, the work counts as
+/// submitted, and the exception is ignored.
 template <class E>
 void submit_to(E& executor, work& w) {
     if constexpr (work_executor<E>) {

@@ -61,7 +61,7 @@ public:
         }
         array* const a = array_.load(std::memory_order_relaxed);
         bottom_.store(b, std::memory_order_release);
-        // either a thief sees that the item is taken, or this sees the thieves' progress
+        // either a thief sees that the item is taken, or the owner sees the thieves' progress
         Atomics::fence();
         index t = top_.load(std::memory_order_relaxed);
         if (t < b) [[likely]] {

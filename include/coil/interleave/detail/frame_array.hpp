@@ -8,8 +8,8 @@
 
 namespace coil::detail {
 
-/// An array of default-initialised objects of a length known at run time, in memory of the frame
-/// allocator, so that repeated calls do not allocate.
+/// An array of default-initialised objects whose length is known at run time, in memory of the
+/// frame allocator, so that repeated calls do not allocate.
 template <class T>
 class frame_array {
 public:

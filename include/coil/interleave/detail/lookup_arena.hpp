@@ -1,11 +1,11 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/core/config.hpp>
 #include <coil/core/frame_allocator.hpp>
 
 #include <cstddef>
 #include <cstring>
-#include <utility>
 
 namespace coil::detail {
 
@@ -13,7 +13,7 @@ namespace coil::detail {
 
 class lookup_arena;
 
-/// The memory of one slot of an interleave call: room for one frame.
+/// The memory of one slot of an interleave call: space for one frame.
 struct frame_place {
     void* memory = nullptr;
     std::size_t bytes = 0; // 0: the arena has not assigned memory yet
@@ -24,7 +24,7 @@ struct frame_place {
 
 /// One block of memory with a place of fixed size for each slot. The first frame determines the
 /// size of a place; a larger frame comes from the frame allocator, as do the frames of nested
-/// lookups. Under a sanitizer all frames do, so that the sanitizer can check each.
+/// lookups. With a sanitizer, all frames come from it, so that the sanitizer can check each.
 class lookup_arena {
 public:
     explicit lookup_arena(std::size_t places) noexcept : places_(places) {}
@@ -82,9 +82,9 @@ inline void* occupy(frame_place& place, std::size_t bytes) {
     return place.memory;
 }
 
-/// Allocates the frame of a lookup. The word behind it stores its place, or null.
+/// Allocates the frame of a lookup. The word after it stores its place, or null.
 inline void* allocate_lookup(std::size_t bytes) {
-    frame_place* place = std::exchange(offered_place, nullptr);
+    frame_place* place = coil::detail::exchange(offered_place, nullptr);
     const std::size_t total = bytes + sizeof(place);
     void* frame = nullptr;
 #if !COIL_SANITIZED

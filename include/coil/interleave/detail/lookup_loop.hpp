@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/base/minmax.hpp>
 #include <coil/core/detail/range_concepts.hpp>
 #include <coil/core/detail/result.hpp>
@@ -17,7 +18,7 @@
 
 namespace coil::detail {
 
-/// How the keys of a range are passed. A reference into the memory of a range is passed on;
+/// How the keys of a range are passed. A reference into the memory of a range is passed unchanged;
 /// anything else is stored in the slot, where it lives until the lookup has ended.
 template <class I>
 struct key_passing {
@@ -28,7 +29,7 @@ struct key_passing {
     using type = std::conditional_t<is_stored, stored&&, reference>;
 };
 
-/// Whether interleave can call f with the keys, and gets lookups.
+/// Whether interleave can call f with the keys, and the calls return lookups.
 template <class F, class Key>
 constexpr bool makes_lookup() noexcept {
     if constexpr (std::is_invocable_v<F&, Key>) {
@@ -147,7 +148,8 @@ public:
 private:
     [[nodiscard]] bool can_start() const { return it_ != last_ && sink_.accepts(next_index_); }
 
-    /// Puts the coroutine that is to be resumed next into a slot, or takes the slot out.
+    /// Puts the coroutine that is to be resumed next into a slot, or removes the slot from the
+    /// active ones.
     void follow(std::size_t at) {
         slot& s = *order_[at];
         handover_.requested = false;
@@ -162,7 +164,7 @@ private:
         if (can_start()) {
             start(s);
         } else {
-            order_[at] = std::exchange(order_[--active_], &s);
+            order_[at] = coil::detail::exchange(order_[--active_], &s);
         }
     }
 

@@ -25,7 +25,7 @@ class lookup_promise_base;
 /// waits for memory requests nothing.
 struct lookup_handover {
     bool requested = false;
-    lookup_promise_base* next = nullptr; // to be resumed at once; null: the slot's lookup has ended
+    lookup_promise_base* next = nullptr; // to be resumed next; null: the slot's lookup has ended
 };
 
 template <class R>
@@ -64,7 +64,8 @@ public:
         return {};
     }
 
-    /// After an error: of any type, so that no other error follows.
+    /// Returned after a compile-time error: its result converts to any type, so that no other error
+    /// follows.
     struct not_awaited : std::suspend_never {
         struct anything {
             template <class T>

@@ -18,10 +18,12 @@ namespace coil::detail {
 class slice_meter {
 public:
     static constexpr std::int64_t slice_ns = 50'000;
-    /// Steps of a slice if the clock does not advance meanwhile, as in a simulated world.
+    /// The maximum number of steps of a slice, for a clock that does not advance meanwhile, as in a
+    /// simulated world.
     static constexpr std::size_t longest_slice = 65'536;
 
-    /// Reading the clock costs as much as several steps. So many steps pass between two readings.
+    /// The number of steps between two readings of the clock. (A reading costs as much as several
+    /// steps.)
     [[nodiscard]] std::size_t steps() const noexcept { return steps_; }
 
     void took(std::int64_t ns) noexcept {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/context/this_context.hpp>
 #include <coil/core/awaitable.hpp>
 #include <coil/core/detail/await_with_token.hpp>
@@ -82,7 +83,7 @@ private:
     class completer {
     public:
         explicit completer(await_operation& op) noexcept : op_(&op) {}
-        completer(completer&& other) noexcept : op_(std::exchange(other.op_, nullptr)) {}
+        completer(completer&& other) noexcept : op_(coil::detail::exchange(other.op_, nullptr)) {}
         completer& operator=(completer&&) = delete;
         ~completer() {
             if (op_ != nullptr && op_->has_task_) {
@@ -90,7 +91,9 @@ private:
             }
         }
         [[nodiscard]] await_operation& operation() const noexcept { return *op_; }
-        [[nodiscard]] await_operation& take() noexcept { return *std::exchange(op_, nullptr); }
+        [[nodiscard]] await_operation& take() noexcept {
+            return *coil::detail::exchange(op_, nullptr);
+        }
 
     private:
         await_operation* op_;

@@ -57,7 +57,8 @@ private:
 
 /// The awaitable returned by from_callback(). Nothing happens before it is awaited.
 template <class T, class Initiate, class Cancel>
-class [[nodiscard("did you forget to co_await? Only that starts it")]] callback_call {
+class [[nodiscard("did you forget to co_await? Only that starts it")]] callback_call
+    : public not_its_result<callback_call<T, Initiate, Cancel>> {
 public:
     callback_call(Initiate initiate, Cancel cancel)
         : initiate_(std::move(initiate)), cancel_(std::move(cancel)) {}

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/context/away_list.hpp>
 #include <coil/context/detail/claim_once.hpp>
 #include <coil/core/detail/result.hpp>
@@ -40,7 +41,7 @@ public:
     T await_resume() {
         discard();
         if (initiate_error_) [[unlikely]] {
-            std::rethrow_exception(std::exchange(initiate_error_, nullptr));
+            std::rethrow_exception(coil::detail::exchange(initiate_error_, nullptr));
         }
         if (why_ != no_result::none) [[unlikely]] {
             throw_no_result(why_);

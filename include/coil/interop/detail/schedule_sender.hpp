@@ -17,7 +17,8 @@ class basic_scheduler;
 
 namespace detail {
 
-/// The operation of schedule(): the executor's work itself, so that it allocates nothing.
+/// The operation of schedule(). It is itself the work submitted to the executor, so nothing is
+/// allocated.
 template <class V, class R>
 class schedule_operation final : public awaited_work {
 public:

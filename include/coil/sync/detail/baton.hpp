@@ -4,8 +4,8 @@
 
 namespace coil::detail {
 
-/// The base of manual-reset events, latches and oneshots: wait() completes at once while the baton
-/// is open.
+/// The base of manual-reset events, latches and oneshots: wait() completes immediately while the
+/// baton is open.
 ///
 /// A caller for which passes() returns true knows that open() no longer uses the baton, and may
 /// destroy it.

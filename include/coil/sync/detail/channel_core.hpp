@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/core/frame_allocator.hpp>
 #include <coil/sync/detail/ring.hpp>
 #include <coil/sync/detail/wait_queue.hpp>
@@ -37,12 +38,13 @@ struct channel_element
 /// changed the ring checks the marks afterwards and signals. A waiter sets its mark first and then
 /// checks the ring again (serve_waiters()). So no waiter misses an element.
 ///
-/// The channel is closed by the `open` bit of the lock, which is set together with the signal, so
-/// that a send() after close() on the same thread fails. The ring is closed with the lock held.
+/// The channel is closed while the `open` bit of the lock is set. The bit is set together with the
+/// signal, so that a send() after close() on the same thread fails. The ring is closed with the
+/// lock held.
 ///
 /// Entry: a Waiter with `sends`, `closed`, `value` (optional<T>) and `element` (of `element_type`):
-/// a sender on an unbounded channel has it instead of a value, a receiver has an empty one for
-/// give_back().
+/// a sender on an unbounded channel has an `element` instead of a value; a receiver has an empty
+/// one for give_back().
 template <class T, class Entry, class Waiter, class Atomics = std_atomics>
 class basic_channel
     : public basic_wait_queue<basic_channel<T, Entry, Waiter, Atomics>, Waiter, Atomics> {
@@ -58,12 +60,12 @@ public:
         this->check_unused(receivers_);
         this->check_unused(senders_);
         while (elements_ != nullptr) {
-            delete std::exchange(elements_, elements_->next);
+            delete coil::detail::exchange(elements_, elements_->next);
         }
     }
 
     /// Returns done after moving from `value`, or would_block if the caller has to wait.
-    [[nodiscard]] ring_result try_push(T& value) noexcept {
+    [[nodiscard, gnu::always_inline]] ring_result try_push(T& value) noexcept {
         if (is_closed()) {
             return ring_result::closed;
         }
@@ -71,40 +73,38 @@ public:
             return ring_result::would_block;
         }
         const ring_result result = ring_.push(value);
-        if (result == ring_result::done && marks_.load(std::memory_order_seq_cst) != 0) {
-            this->signal();
+        if (result == ring_result::done && marks_.load(std::memory_order_seq_cst) != 0)
+            [[unlikely]] {
+            serve_others();
         }
         return result;
     }
-    [[nodiscard]] bool try_pop(std::optional<T>& value) noexcept {
+    [[nodiscard, gnu::always_inline]] bool try_pop(std::optional<T>& value) noexcept {
         if (ring_.capacity() == 0 || marks_.load(std::memory_order_relaxed) != 0 ||
             !ring_.pop(value)) {
             return false;
         }
-        if (marks_.load(std::memory_order_seq_cst) != 0) {
-            this->signal();
+        if (marks_.load(std::memory_order_seq_cst) != 0) [[unlikely]] {
+            serve_others();
         }
         return true;
     }
-    /// The first step of an await; tries at most `attempts` times to acquire the lock. Returns true
-    /// if the await is complete. On false the caller calls wait() next, possibly only because the
-    /// lock is contended.
-    [[nodiscard]] bool send_now(Entry& e, int attempts = 50) noexcept {
-        if (!unbounded_) {
-            switch (try_push(*e.value)) {
-            case ring_result::done:
-                return true;
-            case ring_result::closed:
-                e.closed = true;
-                return true;
-            case ring_result::would_block:
-                break;
-            }
+    /// The first step of an await that sends. (For one that receives, it is try_pop().) Returns
+    /// true if the await is complete. If it returns false, the caller calls attempt() next.
+    [[nodiscard, gnu::always_inline]] bool push_now(Entry& e) noexcept {
+        if (unbounded_) {
+            return false;
         }
-        return attempt(e, attempts);
+        const ring_result result = try_push(*e.value);
+        e.closed = result == ring_result::closed;
+        return result != ring_result::would_block;
     }
-    [[nodiscard]] bool receive_now(Entry& e, int attempts = 50) noexcept {
-        return try_pop(e.value) || attempt(e, attempts);
+    /// The second step: attempt_locked(), with at most `attempts` attempts to acquire the lock.
+    /// Returns true if the await is complete. If it returns false, possibly only because the lock
+    /// is contended, the caller calls wait() next.
+    [[nodiscard]] bool attempt(Entry& e, int attempts = 50) noexcept {
+        bool done = false;
+        return this->try_with_lock([&](woken& t) { done = serve_now(e, t); }, attempts) && done;
     }
     /// Called after try_push() or try_pop() has returned would_block: with the lock held, completes
     /// the operation if it need not wait.
@@ -124,6 +124,8 @@ public:
     [[nodiscard]] bool is_closed() const noexcept { return this->combining_lock_.is_open(); }
     [[nodiscard]] bool is_unbounded() const noexcept { return unbounded_; }
     [[nodiscard]] std::size_t capacity() const noexcept { return ring_.capacity(); }
+    /// The number of elements in the ring; approximate while other threads use it.
+    [[nodiscard]] std::size_t buffered() const noexcept { return ring_.size(); }
 
     /// Takes back an element that its receiver will not use; it is the next one to be received.
     void give_back(std::unique_ptr<element> returned) noexcept {
@@ -146,11 +148,8 @@ private:
     static constexpr unsigned has_elements = 4;
     static constexpr unsigned enqueueing = 8; // a counter in the bits from here up
 
-    /// attempt_locked(), unless the lock is contended. Returns whether the entry was served.
-    [[nodiscard]] bool attempt(Entry& e, int attempts) noexcept {
-        bool done = false;
-        return this->try_with_lock([&](woken& t) { done = serve_now(e, t); }, attempts) && done;
-    }
+    /// The ring has changed, and there are waiters.
+    [[gnu::noinline]] void serve_others() noexcept { this->signal(); }
 
     static Entry& entry(Waiter& w) noexcept { return static_cast<Entry&>(w); }
 
@@ -189,7 +188,7 @@ private:
     void on_cancelled(woken& t) noexcept { serve_waiters(t); }
     void on_signal(woken& t) noexcept { serve_waiters(t); }
 
-    /// Puts a sender's value into the channel, or gives it to a receiver.
+    /// Puts a sender's value into the channel, or hands it to a receiver.
     [[nodiscard]] bool put(Entry& e, woken& t) noexcept {
         if (unbounded_) {
             element* const added = e.element.release();
@@ -198,7 +197,7 @@ private:
             return true;
         }
         if (ring_.capacity() > 0) {
-            return ring_.push(*e.value) == ring_result::done;
+            return ring_.push_unless_full(*e.value) == ring_result::done;
         }
         if (receivers_.empty()) {
             return false;
@@ -210,13 +209,13 @@ private:
     }
     [[nodiscard]] bool get(Entry& e, woken& t) noexcept {
         if (elements_ != nullptr) {
-            element* const taken = std::exchange(elements_, elements_->next);
+            element* const taken = coil::detail::exchange(elements_, elements_->next);
             e.value.emplace(std::move(*taken->value));
             delete taken;
             return true;
         }
         if (ring_.capacity() > 0) {
-            return ring_.pop(e.value);
+            return ring_.pop_unless_empty(e.value);
         }
         // Direct hand-over. A sender on an unbounded channel has no `value`; it gets here only
         // after the lock was contended, and put() serves it.
@@ -252,7 +251,7 @@ private:
             const unsigned now = (receivers_.empty() ? 0 : receivers_wait) |
                                  (senders_.empty() ? 0 : senders_wait) |
                                  (elements_ == nullptr ? 0 : has_elements);
-            const unsigned change = now - before - std::exchange(arrived, 0);
+            const unsigned change = now - before - coil::detail::exchange(arrived, 0);
             if (change != 0) {
                 marks_.fetch_add(change, std::memory_order_seq_cst);
             }

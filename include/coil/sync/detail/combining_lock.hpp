@@ -76,8 +76,8 @@ public:
 
     enum class outcome : unsigned char { entered, left, refused };
 
-    /// May be called from any thread. As signal(), for a caller whose signal must not merge with
-    /// another. refused: another signal has not been processed yet.
+    /// May be called from any thread. Like signal(), for a caller whose signal must not merge with
+    /// another. Returns `refused` if another signal has not been processed yet.
     [[nodiscard]] outcome signal_alone() noexcept {
         std::uintptr_t seen = word_.load(std::memory_order_relaxed);
         std::uintptr_t wanted = 0;

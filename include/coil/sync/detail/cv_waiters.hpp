@@ -54,7 +54,7 @@ private:
     void on_signal(woken& t) noexcept {
         const std::size_t n = ones_.exchange(0, std::memory_order_acquire);
         const bool all = all_.exchange(false, std::memory_order_acquire);
-        // Read after that, so that it includes every coroutine these notifications are meant for.
+        // Read afterwards, so that it includes every coroutine these notifications are meant for.
         const std::size_t waiting = waiting_.load(std::memory_order_relaxed);
         due_ = all ? waiting : min(due_ + n, waiting);
         while (due_ > 0 && !this->queue_.empty()) {

@@ -3,6 +3,8 @@
 #include <coil/sync/detail/permits.hpp>
 #include <coil/sync/detail/waiter.hpp>
 
+#include <system_error>
+
 namespace coil::detail {
 
 using permits = basic_permits<sync_waiter>;
@@ -17,7 +19,7 @@ public:
 
     void await_resume() {
         if (!this->succeeded()) [[unlikely]] {
-            throw_wait_cancelled(Kind::name);
+            throw std::system_error(wait_cancelled(Kind::name));
         }
     }
 

@@ -18,10 +18,15 @@ enum class ring_result : unsigned char { done, would_block, closed };
 /// cell may be written when its stamp equals the tail's position, and read when it is the head's
 /// position plus one.
 ///
-/// Stamps are read and written with sequential consistency. A thread that has changed a cell then
-/// checks for waiters; a thread that wants to wait sets its mark and then checks the cell. One of
-/// the two sees the other. `would_block` may also mean that another thread is still changing the
-/// cell; that thread checks for waiters afterwards.
+/// A thread claims a cell by advancing the tail or the head, accesses it, and stores its stamp.
+/// push() returns would_block, and pop() returns false, even if the only reason is that another
+/// thread is still accessing the cell that they need. push_unless_full() and pop_unless_empty()
+/// wait for that thread: they fail only if the ring is full or empty.
+///
+/// Claims are sequentially consistent. A thread that has claimed a cell then checks for waiters; a
+/// thread that wants to wait sets its mark and then calls push_unless_full() or pop_unless_empty(),
+/// which check for claims. One of the two sees the other. The stamps order only the accesses to a
+/// cell, so an access costs a single locked instruction.
 template <class T, class Atomics = std_atomics>
 class basic_ring {
 public:
@@ -34,21 +39,27 @@ public:
     }
 
     [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+    /// Approximate while other threads push and pop.
+    [[nodiscard]] std::size_t size() const noexcept {
+        const std::size_t head = count(head_.load(std::memory_order_relaxed));
+        const std::size_t tail = count(tail_.load(std::memory_order_relaxed) & ~closed_);
+        return tail < head ? 0 : tail - head < capacity_ ? tail - head : capacity_;
+    }
 
     /// Moves from `value` only if the result is done.
-    [[nodiscard]] ring_result push(T& value) noexcept {
+    [[nodiscard, gnu::always_inline]] ring_result push(T& value) noexcept {
         std::size_t tail = tail_.load(std::memory_order_relaxed);
         for (;;) {
             if ((tail & closed_) != 0) {
                 return ring_result::closed;
             }
             cell& c = cells_[tail & (closed_ - 1)];
-            const std::size_t stamp = c.stamp.load(std::memory_order_seq_cst);
+            const std::size_t stamp = c.stamp.load(std::memory_order_acquire);
             if (stamp == tail) {
-                if (tail_.compare_exchange_weak(tail, after(tail), std::memory_order_relaxed,
+                if (tail_.compare_exchange_weak(tail, after(tail), std::memory_order_seq_cst,
                                                 std::memory_order_relaxed)) {
                     c.value.emplace(std::move(value));
-                    c.stamp.store(tail + 1, std::memory_order_seq_cst);
+                    c.stamp.store(tail + 1, std::memory_order_release);
                     return ring_result::done;
                 }
             } else if (is_behind(stamp, tail)) {
@@ -61,17 +72,17 @@ public:
         }
     }
 
-    [[nodiscard]] bool pop(std::optional<T>& value) noexcept {
+    [[nodiscard, gnu::always_inline]] bool pop(std::optional<T>& value) noexcept {
         std::size_t head = head_.load(std::memory_order_relaxed);
         for (;;) {
             cell& c = cells_[head & (closed_ - 1)];
-            const std::size_t stamp = c.stamp.load(std::memory_order_seq_cst);
+            const std::size_t stamp = c.stamp.load(std::memory_order_acquire);
             if (stamp == head + 1) {
-                if (head_.compare_exchange_weak(head, after(head), std::memory_order_relaxed,
+                if (head_.compare_exchange_weak(head, after(head), std::memory_order_seq_cst,
                                                 std::memory_order_relaxed)) {
                     value.emplace(std::move(*c.value));
                     c.value.reset();
-                    c.stamp.store(head + lap(), std::memory_order_seq_cst);
+                    c.stamp.store(head + lap(), std::memory_order_release);
                     return true;
                 }
             } else if (is_behind(stamp, head + 1)) {
@@ -82,9 +93,32 @@ public:
         }
     }
 
+    /// Like push(), but returns would_block only if the ring is full: waits for a push() or pop()
+    /// on another thread that has claimed the cell.
+    [[nodiscard]] ring_result push_unless_full(T& value) noexcept {
+        for (;;) {
+            const ring_result result = push(value);
+            if (result != ring_result::would_block || is_full()) {
+                return result;
+            }
+            Atomics::yield();
+        }
+    }
+    /// Like pop(), but returns false only if the ring is empty.
+    [[nodiscard]] bool pop_unless_empty(std::optional<T>& value) noexcept {
+        while (!pop(value)) {
+            if (is_drained()) {
+                return false;
+            }
+            Atomics::yield();
+        }
+        return true;
+    }
+
     /// Later pushes are refused.
     void close() noexcept { tail_.fetch_or(closed_, std::memory_order_seq_cst); }
-    /// After close(): no further element will be popped.
+    /// Whether every cell claimed by a push() has been claimed by a pop(). After close(), true
+    /// means that no further element will be popped.
     [[nodiscard]] bool is_drained() const noexcept {
         return (tail_.load(std::memory_order_seq_cst) & ~closed_) ==
                head_.load(std::memory_order_seq_cst);
@@ -96,11 +130,19 @@ private:
         std::optional<T> value;
     };
 
+    [[nodiscard]] bool is_full() const noexcept {
+        return (tail_.load(std::memory_order_seq_cst) & ~closed_) - lap() ==
+               head_.load(std::memory_order_seq_cst);
+    }
     /// Whether another thread must access the cell first.
     static bool is_behind(std::size_t stamp, std::size_t position) noexcept {
         return static_cast<std::ptrdiff_t>(stamp - position) < 0;
     }
     [[nodiscard]] std::size_t lap() const noexcept { return 2 * closed_; }
+    /// The number of positions before this one.
+    [[nodiscard]] std::size_t count(std::size_t position) const noexcept {
+        return position / lap() * capacity_ + (position & (closed_ - 1));
+    }
     [[nodiscard]] std::size_t after(std::size_t position) const noexcept {
         const std::size_t index = position & (closed_ - 1);
         return index + 1 < capacity_ ? position + 1 : position - index + lap();

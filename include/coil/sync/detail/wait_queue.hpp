@@ -165,7 +165,7 @@ protected:
         }
     }
     /// May be called from any thread. Runs `f` with the lock held, for calls that need their result
-    /// at once; spins until the lock is free.
+    /// immediately; spins until the lock is free.
     template <class F>
     void with_lock(F&& f) noexcept {
         while (!combining_lock_.try_enter()) {
@@ -175,7 +175,7 @@ protected:
         std::forward<F>(f)(t);
         release_and_wake(t);
     }
-    /// As above, but returns false if the lock is still held after `attempts` attempts.
+    /// The same, but returns false if the lock is still held after `attempts` attempts.
     template <class F>
     [[nodiscard]] bool try_with_lock(F&& f, int attempts = 50) noexcept {
         for (int i = 0; i < attempts; ++i) {

@@ -9,30 +9,35 @@
 #include <coil/core/this_task.hpp>
 
 #include <coroutine>
+#include <memory>
+#include <system_error>
 #include <utility>
 
 namespace coil::detail {
 
-/// Throws std::system_error with std::errc::operation_canceled: "coil: NAME: the task was asked to
-/// stop".
-[[noreturn]] void throw_wait_cancelled(const char* name);
+/// An exception with std::errc::operation_canceled: "coil: NAME: the task was asked to stop".
+/// await_resume() throws a copy itself: each frame between the throw and the coroutine adds a third
+/// to the instructions that cancelling a waiter takes.
+[[nodiscard]] const std::system_error& wait_cancelled(const char* name);
 
 /// A coroutine that waits in a basic_wait_queue; part of its frame. The owner of the combining lock
 /// may access it from any thread until all outstanding notices were delivered. They are delivered
 /// on the waiter's own thread.
+///
+/// The constructor writes nothing but what the base class needs: most awaits complete immediately,
+/// and the members are initialised when a wait begins (describe(), then wait_in()).
 class sync_waiter : public described_wait {
 public:
     using lock_node = queue_node;
     struct notice : queue_node {
-        explicit notice(sync_waiter* w) noexcept : waiter(w) {}
         sync_waiter* waiter;
     };
 
     // Protected by the combining lock from wait() until delivery, as are `queued` and `cancelled`.
-    notice enqueue_notice{this};
-    notice cancel_notice{this};
-    sync_waiter* later = nullptr;
-    sync_waiter* earlier = nullptr;
+    notice enqueue_notice;
+    notice cancel_notice;
+    sync_waiter* later;
+    sync_waiter* earlier;
 
     /// May be called by any thread that may access the waiter.
     [[nodiscard]] bool is_here() const noexcept { return loop().on_owner_thread(); }
@@ -51,23 +56,28 @@ public:
         owner.post(n);
     }
 
-    /// Ends the program with a message: `queue` is destroyed while this waits there. Returns if the
-    /// queue is part of a static variable.
+    /// Ends the program with a message: `queue` was destroyed while this waits in it. Returns if
+    /// the queue is part of a static variable.
     [[gnu::cold]] void queue_destroyed(const void* queue) const noexcept;
 
 protected:
-    sync_waiter() noexcept = default;
+    sync_waiter() noexcept {} // NOLINT(*-member-init,*-equals-default)
     ~sync_waiter() = default;
 
     /// Called at the end of the wait instead of resuming the coroutine.
     using continuation = void (*)(sync_waiter&) noexcept;
 
-    /// Starts to wait in `queue`. Returns false if the wait is already complete.
+    /// Starts to wait in `queue`, after describe(). Returns false if the wait is already complete.
     template <class Queue>
     [[nodiscard]] bool wait_in(Queue& queue, event_loop& loop, std::coroutine_handle<> coroutine,
                                continuation then = nullptr) noexcept {
         begin(loop, coroutine, wait_kind::sync);
+        enqueue_notice.waiter = this;
+        cancel_notice.waiter = this;
         then_ = then;
+        completed_ = false;
+        leaving_ = false;
+        ack_due_ = false;
         beginning_ = true;
         queue.wait(*this);
         beginning_ = false;
@@ -102,7 +112,7 @@ protected:
             stop_observing();
             static_cast<Self&>(*this).cancel();
             for (backoff wait; pending(); wait.once_more()) {
-                // the notice is in the inbox or will be in a few instructions
+                // the notice is in the inbox or will be there within a few instructions
                 loop().deliver_inbox();
             }
         }
@@ -135,15 +145,16 @@ private:
         }
     }
 
-    continuation then_ = nullptr;
-    bool completed_ = false;
-    bool leaving_ = false;
-    bool ack_due_ = false;
-    bool beginning_ = false;
+    continuation then_;
+    bool completed_;
+    bool leaving_;
+    bool ack_due_;
+    bool beginning_;
 };
 
 /// The awaiter of a primitive. `Self` provides
-/// - `bool take_now()`: completes the wait at once if possible;
+/// - `bool take_now()`: the fast path, which completes the wait immediately if possible;
+/// - `bool take_with_lock()` (optional): a second attempt, before the coroutine waits;
 /// - `auto& queue()`: the queue to wait in otherwise;
 /// - `void give_back()`: returns a permit, lock or element that was assigned to the coroutine and
 ///   will not be used;
@@ -151,28 +162,28 @@ private:
 /// - `waits_for`: the primitive;
 /// - a reference to the primitive, or to a part of it, as its first data member;
 /// - `gives_back`: whether a coroutine that is asked to stop before it resumes calls give_back().
+///
+/// An await that completes immediately leaves the waiter fresh and uninitialised.
 template <class Self, class Waiter = sync_waiter>
 class sync_awaiter : protected Waiter {
 public:
     [[nodiscard]] bool await_ready() const noexcept { return false; }
 
     template <class P>
-    bool await_suspend(std::coroutine_handle<P> coroutine) noexcept {
+    [[gnu::always_inline]] bool await_suspend(std::coroutine_handle<P> coroutine) noexcept {
         // checked even if there is no need to wait, so that misuse never goes undetected
         event_loop& loop = required_loop();
-        token_ = stop_token_of(coroutine);
-        if (token_.stop_requested()) [[unlikely]] {
-            this->cancelled = true;
-            return false;
+        const inplace_stop_token token = stop_token_of(coroutine);
+        if (token.stop_requested()) [[unlikely]] {
+            return refuse();
         }
-        if (self().take_now()) {
-            return !loop.spend_immediate_await() && requeue(loop, coroutine);
+        if (self().take_now()) [[likely]] {
+            if (loop.spend_immediate_await()) [[likely]] {
+                return false;
+            }
+            return requeue(loop, coroutine, token);
         }
-        if (!this->wait_in(self().queue(), loop, coroutine)) {
-            return false;
-        }
-        this->template observe<Self>(token_);
-        return true;
+        return wait(loop, coroutine, token);
     }
 
     // Used by combinators when the wait is over. The result may stay here until await_resume() or
@@ -182,18 +193,18 @@ public:
     [[nodiscard]] bool has_failed() noexcept { return !succeeded(); }
     /// Gives back an unused result.
     void discard() noexcept {
+        const bool is_unused = !was_cancelled();
         this->resumed();
-        if (!this->cancelled) {
+        this->cancelled = !is_unused;
+        if (is_unused) {
             self().give_back();
         }
     }
 
 protected:
     template <class... Args>
-    explicit sync_awaiter(Args&&... args) noexcept : Waiter(std::forward<Args>(args)...) {
-        constexpr bool is_plain = alignof(sync_awaiter) == alignof(void*);
-        this->template describe<is_plain ? sizeof(sync_awaiter) : 0>(Self::waits_for);
-    }
+    explicit sync_awaiter(Args&&... args) noexcept // NOLINT(*-member-init)
+        : Waiter(std::forward<Args>(args)...) {}
     /// Self's destructor must call end_wait() first.
     ~sync_awaiter() = default;
 
@@ -208,7 +219,61 @@ protected:
     /// Called by await_resume(). Returns true if the wait succeeded. A coroutine that is asked to
     /// stop before it resumes gives back what was assigned to it, so that nothing is lost. Later
     /// calls return the same.
-    [[nodiscard]] bool succeeded() noexcept {
+    [[nodiscard]] bool succeeded() noexcept { return this->is_fresh() || wait_succeeded(); }
+    [[nodiscard]] bool was_cancelled() const noexcept {
+        return !this->is_fresh() && this->cancelled;
+    }
+
+private:
+    friend class awaiter_base;
+    friend class sync_waiter;
+
+    // The following implement await_suspend() for an await that does not complete immediately; they
+    // return its result.
+
+    /// A stop was requested before the await.
+    [[gnu::cold, gnu::noinline]] bool refuse() noexcept {
+        this->resumed();
+        this->cancelled = true;
+        return false;
+    }
+    [[gnu::noinline]] bool wait(event_loop& loop, std::coroutine_handle<> coroutine,
+                                inplace_stop_token token) noexcept {
+        if constexpr (requires { self().take_with_lock(); }) {
+            if (self().take_with_lock()) {
+                return !loop.spend_immediate_await() && requeue(loop, coroutine, token);
+            }
+        }
+        prepare(token);
+        if (!this->wait_in(self().queue(), loop, coroutine)) {
+            return false;
+        }
+        this->template observe<Self>(token);
+        return true;
+    }
+    /// Suspends a coroutine whose wait has succeeded already, and queues it behind the other ready
+    /// ones. Returns false, without suspending it, if its result could not be given back.
+    [[gnu::cold, gnu::noinline]] bool requeue(event_loop& loop, std::coroutine_handle<> coroutine,
+                                              inplace_stop_token token) noexcept {
+        if constexpr (requires { self().can_give_back(); }) {
+            if (!self().can_give_back()) {
+                return false;
+            }
+        }
+        prepare(token);
+        this->begin(loop, coroutine, wait_kind::sync);
+        this->finish_unobserved();
+        loop.make_ready(this->node(), coroutine);
+        return true;
+    }
+
+    void prepare(inplace_stop_token token) noexcept {
+        constexpr bool is_plain = alignof(sync_awaiter) == alignof(void*);
+        this->template describe<is_plain ? sizeof(sync_awaiter) : 0>(Self::waits_for);
+        std::construct_at(&token_, token);
+    }
+
+    [[gnu::noinline]] bool wait_succeeded() noexcept {
         const bool waited = this->under_way();
         this->resumed();
         if (this->cancelled) [[unlikely]] {
@@ -224,29 +289,12 @@ protected:
         return true;
     }
 
-private:
-    friend class awaiter_base;
-    friend class sync_waiter;
-
-    /// Suspends a coroutine that has what it waits for, behind the other ready ones. Returns false
-    /// if it cannot, because what it has could not be given back.
-    [[gnu::cold, gnu::noinline]] bool requeue(event_loop& loop,
-                                              std::coroutine_handle<> coroutine) noexcept {
-        if constexpr (requires { self().can_give_back(); }) {
-            if (!self().can_give_back()) {
-                return false;
-            }
-        }
-        this->begin(loop, coroutine, wait_kind::sync);
-        this->finish_unobserved();
-        loop.make_ready(this->node(), coroutine);
-        return true;
-    }
-
     Self& self() noexcept { return static_cast<Self&>(*this); }
     void cancel() noexcept { this->leave(self().queue()); }
 
-    inplace_stop_token token_;
+    union {
+        inplace_stop_token token_; // of a wait
+    };
 };
 
 /// The awaitable of a member function: plain data that may be moved. Nothing happens before it is
