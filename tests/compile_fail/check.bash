@@ -10,7 +10,7 @@
 # Further lines: "// mistake N: SENTENCE" and "// mistake N, warning: SENTENCE" are marks for the table of mistakes
 # (tests/docs/README.md); the second says that the message is a warning, which the tests treat as an error.
 #
-# A line "// lifetimes" behind these two compiles the case with COIL_CHECK_LIFETIMES and without the precompiled header.
+# A line "// lifetimes" after these two compiles the case with COIL_CHECK_LIFETIMES and without the precompiled header.
 #
 # A table holds several cases. Each begins with "#if COIL_CASE == NUMBER // NAME", followed by the lines above, and is
 # compiled alone: SOURCE:NUMBER.

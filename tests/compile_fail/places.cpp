@@ -62,3 +62,20 @@ void caller() { coil::run(work()); }
 void caller() { co_await work(); }
 #endif
 #endif
+
+#if COIL_CASE == 4 // await_in_a_lambda
+// expect: 'co_await' cannot be used in a function with a deduced return type
+// only: clang
+// mistake 24: in a lambda without `-> task<>`
+
+coil::task<> work();
+
+coil::task<> caller() {
+#if defined(COIL_EXPECT_OK)
+    auto f = []() -> coil::task<> { co_await work(); };
+#else
+    auto f = []() { co_await work(); };
+#endif
+    co_await f();
+}
+#endif

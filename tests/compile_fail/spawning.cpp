@@ -1,4 +1,4 @@
-// What cannot be spawned.
+// Arguments that cannot be spawned.
 
 #include <coil/coil.hpp>
 

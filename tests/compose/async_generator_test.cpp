@@ -136,7 +136,7 @@ TEST_F(AsyncGenerator, G12_NextThrowsAnExceptionOnce) {
         EXPECT_EQ(co_await complaint_of([](auto& g) -> task<> { co_await g.next(); }(all)),
                   "enough");
         EXPECT_FALSE(co_await all.next());
-        // As a child.
+        // The same with next() as a child of when_all().
         auto more = f();
         EXPECT_EQ(co_await complaint_of([](auto& g) -> task<> {
                       while (true) {

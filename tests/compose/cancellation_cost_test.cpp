@@ -16,7 +16,7 @@ using namespace coil;
 using namespace std::chrono_literals;
 
 /// A linear algorithm takes about 0.1 s. An algorithm that searches the queue for each member takes
-/// minutes; with a sanitizer, which has fewer members, tens of seconds.
+/// minutes; with a sanitizer, and so with fewer members, tens of seconds.
 constexpr int members = coil_test::sanitized ? 20'000 : 100'000;
 constexpr auto limit = coil_test::sanitized ? 20s : 5s;
 

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-// Shared by the tests of when_all, when_any, scope and similar combinators.
+// Tasks that the tests of when_all, when_any, scope and similar combinators combine.
 
 namespace compose_test {
 
@@ -44,7 +44,7 @@ inline task<int> fails_later(std::string why, std::chrono::nanoseconds after = 1
     throw oops(why);
 }
 
-/// Waits until it is cancelled, counts that, and throws what a cancelled call's .value() throws.
+/// Waits until it is cancelled, increments the counter, and throws std::errc::operation_canceled.
 inline task<int> waits(int& cancelled) {
     const io_result result = co_await coil::sleep_for(1h);
     cancelled += result == -ECANCELED ? 1 : 0;

@@ -67,7 +67,7 @@ TEST_F(ForEachConcurrent, ElementsByReferenceViewsOperationsAndNone) {
         int sum = 0;
         auto adds = [&sum](int n) -> task<int> {
             sum += n;
-            co_return sum; // dropped
+            co_return sum; // the result is dropped
         };
         co_await for_each_concurrent(std::views::iota(0, 5), 2, adds);
         EXPECT_EQ(sum, 10);

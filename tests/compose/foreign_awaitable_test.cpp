@@ -1,4 +1,4 @@
-// Combinators with awaitables of other types than coil's.
+// Combinators with awaitables that are not coil's own types.
 
 #include "compose/combinations.hpp"
 
@@ -20,7 +20,7 @@ protected:
     listening_context ctx_;
 };
 
-/// Where the awaiter throws.
+/// The member of the awaiter that throws.
 enum class moment { never, ready, suspend, resume };
 
 /// An awaiter that is ready, or whose await_suspend returns false, or that throws.

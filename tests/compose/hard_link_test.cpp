@@ -1,4 +1,4 @@
-// Chains of any length, of &&, hard_link, limits, and calls whose failure the kernel ignores,
+// Chains of any length with &&, hard_link, timeouts, and calls whose failure the kernel ignores,
 // compared with a model of what runs and what is returned (G13).
 
 #include "compose/support.hpp"
@@ -161,7 +161,7 @@ TEST_F(HardLink, ACallThatTheKernelRejectsEndsTheWholeChain) {
 /// What one call of a random chain does.
 enum class behaviour { writes, fails, fails_unnoticed, transfers_less, never_ends };
 
-/// How a call is linked to the next one, and whether it has a limit; part of the chain's type.
+/// How a call is linked to the next one, and whether it has a timeout; part of the chain's type.
 struct place {
     bool hard;
     bool limited;
@@ -195,7 +195,7 @@ struct calls {
         case behaviour::fails_unnoticed:
             return io::fsync(-1);
         case behaviour::transfers_less:
-            return io::read(file, buf, 1000); // beyond its end
+            return io::read(file, buf, 1000); // beyond the end of the file
         default:
             return io::read(empty_pipe, buf);
         }

@@ -1,4 +1,5 @@
-// Results that are not wanted: resources are released, named objects keep theirs.
+// Results that arrive after their await has lost: the resources of temporaries are released, and
+// named operations and handles keep their results for a later await.
 
 #include "compose/combinations.hpp"
 
@@ -64,7 +65,7 @@ TEST_F(LateResults, G4_DescriptorsOfAChainWithAnUnusedResultAreClosed) {
 template <class Op>
 inline constexpr bool is_late = detail::deferred_result<detail::awaiter_of<Op>>;
 
-TEST_F(LateResults, G4_EveryOperationReturnsItsResultLate) {
+TEST_F(LateResults, G4_EveryOperationKeepsItsResultForLater) {
     static_assert(is_late<decltype(opens())>);
     static_assert(is_late<decltype(opens() && opens())>);
     static_assert(is_late<decltype(timeout(opens() && opens(), 1s))>);
@@ -159,10 +160,52 @@ TEST_F(LateResults, G4_ANamedJoinHandleKeepsItsResult) {
     EXPECT_TRUE(ctx_.heard.empty());
 }
 
+/// Whether the task of a handle is asked to stop when the task that awaits `how(handle)` is.
+template <class How>
+task<bool> passes_a_stop_on(How how) {
+    int cancelled = 0;
+    auto joined = spawn(obeys(cancelled));
+    auto joins = spawn(how(joined));
+    co_await sleep_for(1ms);
+    joins.cancel();
+    co_await sleep_for(1ms);
+    const bool passed_on = cancelled == 1;
+    joined.cancel();
+    try {
+        co_await joins;
+    } catch (const std::system_error& e) {
+        EXPECT_EQ(e.code(), std::errc::operation_canceled);
+    }
+    EXPECT_EQ(cancelled, 1);
+    co_return passed_on;
+}
+
+TEST_F(LateResults, G3_AHandlePassesAStopRequestOnInACombinationOnly) {
+    using handle = join_handle<void>;
+    auto main = []() -> task<> {
+        EXPECT_FALSE(co_await passes_a_stop_on([](handle& h) -> task<> { co_await h; }));
+        EXPECT_FALSE(co_await passes_a_stop_on(
+            [](handle& h) -> task<> { co_await when_all(gives(1), shield(h)); }));
+        EXPECT_TRUE(co_await passes_a_stop_on(
+            [](handle& h) -> task<> { co_await when_any(h, sleep_for(1h)); }));
+        EXPECT_TRUE(
+            co_await passes_a_stop_on([](handle& h) -> task<> { co_await when_all(gives(1), h); }));
+        EXPECT_TRUE(
+            co_await passes_a_stop_on([](handle& h) -> task<> { co_await timeout(h, 1h); }));
+        EXPECT_TRUE(co_await passes_a_stop_on([](handle& h) -> task<> {
+            scope s;
+            s.spawn(h);
+            co_await s.join();
+        }));
+    };
+    ctx_.run(main());
+}
+
 TEST_F(LateResults, G12_TheExceptionOfAnOwnedJoinHandleIsReported) {
     auto main = []() -> task<> {
         int cancelled = 0;
-        co_await when_any(gives(1), spawn(waits(cancelled))); // throws that it was cancelled
+        co_await when_any(
+            gives(1), spawn(waits(cancelled))); // throws operation_canceled, which is not reported
         EXPECT_EQ(cancelled, 1);
         co_await when_any(gives(1), spawn(fails_when_cancelled("told")));
         co_await when_any(gives(1), shield(spawn(fails_later("told as well", 1ms))));
@@ -189,7 +232,7 @@ TEST_F(LateResults, G4_AViewOfNamedHandlesRefersToThem) {
         handles[1].cancel();
         const auto first = co_await when_any(std::ranges::subrange(handles));
         EXPECT_EQ(first.index, 1U);
-        EXPECT_EQ(co_await handles[2], 2) << "it was cancelled, and its result is still there";
+        EXPECT_EQ(co_await handles[2], 2) << "it was cancelled and has kept its result";
         fill(1us);
         EXPECT_EQ(co_await when_all(std::views::all(std::move(handles))), (std::vector{0, 1, 2}))
             << "a view that owns them";

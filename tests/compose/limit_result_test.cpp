@@ -1,5 +1,5 @@
-// What a limit reports: -ETIMEDOUT where the work gives an io_result, also to a chain, a task and a
-// nested limit; -ECANCELED only after a stop. A limit around an io_result never throws.
+// What a timeout returns: -ETIMEDOUT if the work returns an io_result, also for a chain, a task and
+// a nested timeout; -ECANCELED only after a stop. A timeout around an io_result never throws.
 
 #include "compose/combinations.hpp"
 
@@ -24,7 +24,10 @@ protected:
 task<io_result> reads_twice(int fd) {
     char c = 0;
     const io_result first = co_await io::read(fd, {&c, 1});
-    co_return first < 0 ? first : co_await io::read(fd, {&c, 1});
+    if (first < 0) {
+        co_return first;
+    }
+    co_return co_await io::read(fd, {&c, 1});
 }
 
 /// Returns normally when it is stopped.
@@ -60,7 +63,7 @@ TEST_F(LimitResult, OfNestedLimitsTheOneThatExpiresIsReported) {
         EXPECT_EQ(co_await timeout(limited(fd, 1h), 2ms), -ETIMEDOUT);
         EXPECT_EQ(co_await timeout(limited(fd, 2ms), 1h), -ETIMEDOUT);
         EXPECT_EQ(co_await complaint_of([](auto f) -> task<> {
-                      co_await timeout(f(), 1h); // the exception of the inner limit propagates
+                      co_await timeout(f(), 1h); // the exception of the inner timeout propagates
                   }(complains)),
                   timed_out_text);
     };
@@ -106,7 +109,7 @@ TEST_F(LimitResult, AStopIsNeverALimit) {
 TEST_F(LimitResult, AFailureInAChainIsNotItsLimit) {
     auto main = [](int fd) -> task<> {
         char c = 0;
-        // The second call fails; the limit of the first has not expired.
+        // The second call fails; the timeout of the first has not expired.
         EXPECT_EQ(co_await (timeout(io::nop(), 1h) && io::read(-1, {&c, 1}) && io::nop()),
                   -ECANCELED);
         EXPECT_EQ(co_await (timeout(io::poll(fd, POLLIN), 1ms) && io::nop() && io::nop()),

@@ -1,4 +1,4 @@
-// Chains that are cancelled, limited or destroyed at each stage.
+// Chains that are cancelled, time out or are destroyed at each stage.
 
 #include "support/backends.hpp"
 #include "support/descriptors.hpp"
@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <memory>
 #include <string>
 #include <vector>
 

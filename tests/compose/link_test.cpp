@@ -6,6 +6,7 @@
 #include "support/run.hpp"
 
 #include <cerrno>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>

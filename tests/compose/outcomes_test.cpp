@@ -1,4 +1,4 @@
-// docs/guide/errors.md, "What each call gives": a limit, a stop and the end of the data.
+// The table in docs/guide/errors.md, "What each call gives": timeouts, stops and the end of data.
 
 #include "compose/combinations.hpp"
 
@@ -16,7 +16,7 @@ using coil_test::socket_pair;
 
 namespace {
 
-/// What an await gives, as the table names it.
+/// The outcome of an await, as the table names it.
 template <class T>
 task<std::string> outcome(task<T> work) {
     try {
@@ -41,7 +41,7 @@ task<std::string> outcome(task<T> work) {
 const std::string times_out = "throws " + std::to_string(ETIMEDOUT);
 const std::string is_canceled = "throws " + std::to_string(ECANCELED);
 
-/// The outcome under a limit of 1 ms, and of a task that is asked to stop after 1 ms.
+/// Checks the outcome with a timeout of 1 ms, and that of a task asked to stop after 1 ms.
 template <class Make>
 task<> expect(const char* what, Make make, std::string on_limit, std::string on_stop) {
     auto limited = [](Make m) { return m(true); };

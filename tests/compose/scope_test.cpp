@@ -196,7 +196,7 @@ TEST_F(Scope, G3_CancelStopsAllChildren) {
     auto main = [](int& count) -> task<> {
         scope s;
         s.spawn(obeys(count));
-        s.spawn(waits(count)); // throws that it was cancelled, which is not a failure
+        s.spawn(waits(count)); // throws operation_canceled, which is not a failure
         co_await yield();
         s.cancel();
         EXPECT_TRUE(s.stop_token().stop_requested());
@@ -285,9 +285,9 @@ TEST_F(Scope, G2_G5_DestroyedWithoutJoin) {
                     co_await yield();
                 }
             }
-            EXPECT_EQ(destroyed, turns == 0 ? 0 : 10) << "or never started";
+            EXPECT_EQ(destroyed, turns == 0 ? 0 : 10) << "a task that never started has no locals";
         }
-        // By an exception.
+        // The scope is destroyed by an exception.
         int destroyed = 0;
         EXPECT_EQ(co_await complaint_of([](int in, int& count) -> task<> {
                       scope s;
@@ -390,7 +390,7 @@ TEST_F(Scope, AChildStaysOnItsContext) {
         s.spawn(f(to));
         try {
             co_await s.join();
-            ADD_FAILURE() << "moved";
+            ADD_FAILURE() << "the child has moved";
         } catch (const std::logic_error&) {
         }
     };

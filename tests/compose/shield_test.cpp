@@ -85,7 +85,7 @@ TEST_F(Shield, CombinationsWaitForIt) {
                   }(slow, ended)),
                   timed_out_text);
         EXPECT_TRUE(ended);
-        // A join_handle's task.
+        // A shield around the task of a join_handle.
         const auto last = co_await when_any(shield(spawn(gives_later(2))), gives(1));
         EXPECT_EQ(last.index, 1U);
     };

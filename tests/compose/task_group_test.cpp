@@ -124,7 +124,7 @@ TEST_F(TaskGroup, ChildrenMayBeAddedWhileNextWaitsOrHasBeenWoken) {
         EXPECT_EQ(co_await g.next(), 1);
         EXPECT_LT(std::chrono::steady_clock::now() - begin, 15ms);
         EXPECT_EQ(co_await g.next(), 2);
-        // A group that was empty is used again.
+        // A group that has become empty can be used again.
         g.spawn(gives(3));
         EXPECT_EQ(co_await g.next(), 3);
         EXPECT_FALSE(co_await g.next());

@@ -1,4 +1,4 @@
-// Limits inside of and around chains.
+// Timeouts inside of chains and around them.
 
 #include "support/descriptors.hpp"
 #include "support/fault_environment.hpp"
@@ -29,8 +29,9 @@ TEST_F(TimeoutChain, TheRestRunsIfTheLimitDoesNotExpire) {
         char buf[8];
         co_return co_await (timeout(io::recv(fd, buf), 10s) && io::close(fd));
     };
+    const coil_test::open_file file(s.a);
     EXPECT_EQ(coil::run(main(s.a)), 0);
-    EXPECT_FALSE(coil_test::is_open(s.a));
+    EXPECT_FALSE(file.is_open());
     (void)s.a.release();
 }
 
@@ -64,7 +65,7 @@ TEST_F(TimeoutChain, ALimitOnTheLastOperation) {
 
 TEST_F(TimeoutChain, ALimitCountsFromTheStartOfItsOperation) {
     auto feed = [](const pipe_pair& a, const pipe_pair& b) -> task<> {
-        co_await sleep_for(40ms); // longer than the limit of the second
+        co_await sleep_for(40ms); // longer than the timeout of the second
         a.put("x");
         co_await sleep_for(1ms);
         b.put("y");

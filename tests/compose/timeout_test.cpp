@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <memory>
 #include <vector>
 
 using namespace coil;
@@ -50,7 +51,7 @@ TEST_F(Timeout, DoesNotKeepTheContextWhenTheOperationIsDone) {
     EXPECT_LT(steady_clock::now() - begin, 2s);
 }
 
-TEST_F(Timeout, TheOperationsOwnErrorComesThrough) {
+TEST_F(Timeout, AnErrorOfTheOperationIsReturned) {
     EXPECT_EQ(coil::run(limited_read(-1, 1h)), -EBADF);
 }
 
@@ -85,7 +86,7 @@ TEST_F(Timeout, TimePointsOfEitherClock) {
     coil::run(main(pipe_.in));
 }
 
-TEST_F(Timeout, G3_OfTheLimitAndTheCompletionExactlyOneWins) {
+TEST_F(Timeout, G3_EitherTheLimitOrTheCompletionWins) {
     int expired = 0;
     int completed = 0;
     auto feed = [](int fd, std::chrono::microseconds after) -> task<> {

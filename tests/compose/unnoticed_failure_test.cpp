@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>

@@ -59,7 +59,7 @@ TEST_F(WhenAll, OneChildMayWaitForAnother) {
         EXPECT_EQ(got, 5);
         EXPECT_EQ(put, 5);
         EXPECT_EQ(text[4], 'o');
-        // Chains and limits.
+        // Chains and timeouts.
         auto [chain, late, last] =
             co_await when_all(io::write(pipe.out, "x") && io::nop(),
                               timeout(io::read(pipe.in, text) && io::read(pipe.in, text), 3ms),
@@ -178,7 +178,7 @@ TEST_F(WhenAll, G10_ThatCompleteAtOnceDoNotGrowTheStack) {
     ctx_.run(main());
 }
 
-/// Chains of when_all inside when_all, as deep as tasks may be.
+/// when_all inside when_all, nested as deeply as tasks may be.
 task<int> deep(int depth) {
     if (depth == 0) {
         co_return 0;

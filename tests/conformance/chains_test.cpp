@@ -213,6 +213,9 @@ task<> futexes() {
     const int r = co_await waiting;
     EXPECT_EQ(r, 0);
     co_await gives(coil::timeout(io::futex_wait(&word, 1), 2ms), -ETIMEDOUT);
+    co_await gives(coil::timeout(io::futex_wait(&word, 1), 2ms) && io::nop(), -ETIMEDOUT);
+    co_await gives(io::nop() && coil::timeout(io::futex_wait(&word, 1), 2ms), -ETIMEDOUT);
+    co_await gives(io::futex_wake(&word, 1), 0, "no waiter is left");
 }
 TEST_P(Chains, Futexes) { run(futexes()); }
 

@@ -11,7 +11,7 @@ namespace {
 class Connecting : public Conformance {};
 COIL_ON_ALL_BACKENDS(Connecting);
 
-/// A listener whose queue is full: a further hand-shake waits until a connection is accepted.
+/// A listener with a full backlog: a further handshake waits until a connection is accepted.
 struct full_listener {
     int fd = -1;
     int first = -1;
@@ -73,9 +73,9 @@ task<> connects_twice() {
         co_await gives(io::close(one), 0);
     }
 }
-TEST_P(Connecting, TheHandShakeOutlivesACancelledConnect) { run(connects_twice()); }
+TEST_P(Connecting, TheHandshakeOutlivesACancelledConnect) { run(connects_twice()); }
 
-/// The hand-shake outlives a cancelled call; the next call returns its result, once.
+/// The handshake outlives a cancelled call; the next call returns its result, once.
 task<> next_connect() {
     const full_listener l = co_await fill_listener();
     const int fd = co_await stream_socket();
@@ -89,7 +89,7 @@ task<> next_connect() {
         co_await gives(io::close(one), 0);
     }
 }
-TEST_P(Connecting, TheNextConnectReportsTheHandShake) { run(next_connect()); }
+TEST_P(Connecting, TheNextConnectReportsTheHandshake) { run(next_connect()); }
 
 // ---- shutdown(2)
 
@@ -103,7 +103,7 @@ task<> data_after_shut_rd() {
     co_await gives(io::recv(s.a, buf), 0);
     co_await gives(io::send(s.b, "late", MSG_NOSIGNAL), 4, "SHUT_RD sends nothing to the peer");
     int n = 0;
-    for (int tries = 0; tries < 100 && n == 0; ++tries) { // it is in flight
+    for (int tries = 0; tries < 100 && n == 0; ++tries) { // the data is in flight
         n = co_await io::recv(s.a, buf);
         co_await coil::sleep_for(1ms);
     }
@@ -119,7 +119,7 @@ task<> data_after_shutdown() {
     co_await gives(io::shutdown(s.a, SHUT_RDWR), 0);
     co_await gives(io::recv(s.b, buf), 0, "the end has come");
     co_await gives(io::send(s.b, "x", MSG_NOSIGNAL), 1);
-    co_await coil::sleep_for(1ms); // the data, and the acknowledgement
+    co_await coil::sleep_for(1ms); // time for the data and the answer
     co_await gives(io::poll(s.b, POLLERR | POLLRDHUP), POLLERR | POLLHUP | POLLRDHUP,
                    "the peer has answered with a reset");
     co_await gives(io::send(s.b, "x", MSG_NOSIGNAL), -EPIPE);
@@ -135,7 +135,7 @@ task<> shut_twice() {
     co_await gives(io::recv(s.b, buf), 0);
     co_await gives(io::shutdown(s.b, SHUT_WR), 0);
     co_await gives(io::recv(s.a, buf), 0);
-    co_await coil::sleep_for(1ms); // the last acknowledgement
+    co_await coil::sleep_for(1ms); // time for the last acknowledgement
     co_await gives(io::shutdown(s.a, SHUT_WR), -ENOTCONN, "both directions have ended");
     co_await gives(io::shutdown(s.b, SHUT_RDWR), -ENOTCONN);
     co_await gives(io::recv(s.a, buf), 0);
@@ -160,7 +160,7 @@ TEST_P(Connecting, ShutdownOfAListener) { run(shut_listener()); }
 
 // ---- resets
 
-/// Closes `fd` so that the other side is reset.
+/// Closes `fd` with a reset of the connection.
 task<> closed_by_reset(int fd) {
     const ::linger at_once{1, 0};
     co_await gives(io::setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);

@@ -8,7 +8,7 @@ namespace conformance {
 
 namespace {
 
-constexpr game<script> transfers_and_files{random_script, play, 60};
+constexpr game<script, transfer_stage> transfers_and_files{random_script, play, 60, 16};
 
 TEST(Differential, AllBackendsGiveTheSameResults) {
     const std::vector<backend> here = present_backends();

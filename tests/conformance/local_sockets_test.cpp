@@ -101,6 +101,25 @@ task<> local_datagram_pair(std::string directory) {
 }
 TEST_P(LocalSockets, Datagrams) { run(local_datagram_pair(directory())); }
 
+/// A receive is never continued with the next datagram. A datagram that does not fit breaks a chain
+/// that wants all bytes.
+task<> datagrams_and_all_bytes(std::string directory) {
+    const path_address at(directory + "b");
+    const ends s{co_await local_datagrams(path_address(directory + "a")),
+                 co_await local_datagrams(at)};
+    char buf[4] = {};
+    for (const std::string_view text : {"abcd", "efghijkl", "mn", "opqrst"}) {
+        co_await gives(io::sendto(s.a, text, 0, at.get(), at.length),
+                       static_cast<int>(text.size()));
+    }
+    co_await gives(io::recv(s.b, buf, MSG_WAITALL) && io::nop(), 0);
+    co_await gives(io::recv(s.b, buf, MSG_WAITALL) && io::nop(), -ECANCELED);
+    co_await gives(io::recv(s.b, buf, MSG_WAITALL), 2);
+    co_await gives(io::recv(s.b, buf) && io::nop(), 0, "without the flag a chain goes on");
+    co_await closed(s);
+}
+TEST_P(LocalSockets, DatagramsAndAllBytes) { run(datagrams_and_all_bytes(directory())); }
+
 task<> full_peer(std::string directory) {
     const path_address at(directory + "b");
     const ends s{co_await io::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC),
@@ -193,6 +212,32 @@ task<> descriptors_travel(std::string directory) {
     co_await gives(io::close(p.a), 0);
 }
 TEST_P(LocalSockets, DescriptorsTravel) { run(descriptors_travel(directory())); }
+
+/// A receive of all bytes with room for descriptors ends with the first message: the next one's
+/// descriptors would replace the first one's.
+task<> no_descriptor_is_replaced(std::string directory) {
+    const ends s = co_await local_connection(directory);
+    const ends p = co_await piped();
+    char sent[] = "with";
+    char got[16] = {};
+    for (const int fd : {p.a, p.b}) {
+        carrier out(sent, 4);
+        out.put(fd);
+        co_await gives(io::sendmsg(s.a, &out.message), 4);
+    }
+    co_await closed(p);
+    carrier first(got, sizeof got);
+    co_await gives(io::recvmsg(s.b, &first.message, MSG_WAITALL | MSG_CMSG_CLOEXEC) && io::nop(), 0,
+                   "it breaks no chain");
+    carrier second(got, sizeof got);
+    co_await gives(io::recvmsg(s.b, &second.message, MSG_WAITALL | MSG_CMSG_CLOEXEC), 4);
+    const ends travelled{first.take(), second.take()};
+    co_await gives(io::write(travelled.b, "x"), 1);
+    co_await gives(io::read(travelled.a, got), 1);
+    co_await closed(travelled);
+    co_await closed(s);
+}
+TEST_P(LocalSockets, G4_NoDescriptorIsReplaced) { run(no_descriptor_is_replaced(directory())); }
 
 /// A descriptor that is not received is closed.
 task<> descriptors_are_dropped(std::string directory) {

@@ -30,7 +30,7 @@ public:
     [[nodiscard]] virtual std::string directory() const = 0;
 };
 
-/// A backend that must behave as the others.
+/// A backend that must behave like the others.
 struct backend {
     const char* name;
     std::unique_ptr<machine> (*boot)();

@@ -97,7 +97,7 @@ task<> openat2_resolution(std::string directory) {
     co_await gives(io::openat2(top, "up", &how, sizeof how), -EINVAL, "an unknown flag");
     how.resolve = 0;
     how.mode = 0600;
-    co_await gives(io::openat2(top, "up", &how, sizeof how), -EINVAL, "a mode for nothing");
+    co_await gives(io::openat2(top, "up", &how, sizeof how), -EINVAL, "a mode without O_CREAT");
     co_await gives(io::close(top), 0);
 }
 TEST_P(Names, Openat2Resolves) { run(openat2_resolution(directory())); }

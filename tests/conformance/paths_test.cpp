@@ -17,7 +17,7 @@ COIL_ON_ALL_BACKENDS(Paths);
 constexpr int read_only = O_RDONLY | O_CLOEXEC;
 constexpr int or_make = O_RDWR | O_CREAT | O_CLOEXEC;
 
-/// Opens a file and closes it: 0 or -errno.
+/// Opens a file and closes it. Returns 0 or -errno.
 task<int> opens(std::string path, int flags) {
     const int fd = co_await io::open(path, flags, 0600);
     if (fd < 0) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace conformance {
@@ -46,9 +47,24 @@ script random_script(std::uint64_t seed, std::size_t steps);
 std::string to_string(const step& s);
 std::string to_string(const script& s);
 
-/// Runs the script in an empty directory. Results that all backends must have in common are
-/// appended to `results`, one line per step; if a result depends on timing, only whether it is
-/// possible.
-coil::task<> play(const script& s, std::string directory, std::vector<std::string>& results);
+/// The directory and sockets that a script uses: see differential.hpp.
+class transfer_stage {
+public:
+    explicit transfer_stage(std::string directory) : directory_(std::move(directory)) {}
+
+    coil::task<> open();
+    coil::task<> close();
+
+    [[nodiscard]] const std::string& directory() const { return directory_; }
+    [[nodiscard]] int listener() const { return listener_; }
+
+private:
+    std::string directory_;
+    int listener_ = -1;
+};
+
+/// Results that all backends must have in common are appended to `results`, one line per step; if a
+/// result depends on timing, only whether it is possible.
+coil::task<> play(const script& s, transfer_stage& stage, std::vector<std::string>& results);
 
 } // namespace conformance

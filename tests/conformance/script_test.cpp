@@ -42,12 +42,12 @@ struct channel {
 
 class player {
 public:
-    player(std::string directory, std::vector<std::string>& results)
-        : directory_(std::move(directory)), results_(results) {}
+    player(const transfer_stage& stage, std::vector<std::string>& results)
+        : stage_(stage), results_(results) {}
 
     task<> begin() {
         for (std::size_t i = 0; i < pipes_from; i += 2) {
-            const ends s = co_await connected();
+            const ends s = co_await connected(stage_.listener());
             channels_[i].out = channels_[i + 1].in = s.a;
             channels_[i].in = channels_[i + 1].out = s.b;
         }
@@ -64,19 +64,24 @@ public:
         for (channel& c : channels_) {
             c.reading.reset();
         }
-        for (std::size_t i = 0; i < channels; ++i) {
-            channel& c = channels_[i];
-            if (c.is_pipe && c.out >= 0) {
-                co_await io::close(c.out);
+        for (channel& c : channels_) {
+            if (!c.is_pipe) {
+                co_await aborted(c.in);
+                continue;
             }
-            if (c.in >= 0) {
-                co_await io::close(c.in);
+            for (const int fd : {c.in, c.out}) {
+                if (fd >= 0) {
+                    co_await gives(io::close(fd), 0);
+                }
             }
         }
         for (const int fd : files_) {
             if (fd >= 0) {
-                co_await io::close(fd);
+                co_await gives(io::close(fd), 0);
             }
+        }
+        for (std::size_t f = 0; f < files; ++f) {
+            co_await io::unlink(name_of_file(f));
         }
     }
 
@@ -201,7 +206,7 @@ private:
             const int n = co_await read_some(c, size, variant);
             say(n);
         } else {
-            // In pieces of any size.
+            // The data may arrive in pieces of any size.
             const std::size_t wanted = std::min(size, c.data.size());
             std::size_t done = 0;
             while (done < wanted) {
@@ -224,7 +229,7 @@ private:
         co_return;
     }
 
-    /// The result of a read in flight, and the data that it could still have received.
+    /// Takes the result of a read in flight, and then the data that it could have received, too.
     task<> joined(channel& c, bool may_be_cancelled) {
         const std::size_t possible = std::min(c.asked, c.data.size());
         const bool ends = c.data.empty() && !c.open;
@@ -346,7 +351,7 @@ private:
         }
     }
 
-    /// A write linked behind an operation that succeeds or fails.
+    /// A write linked after an operation that succeeds or fails.
     task<> chain(channel& c, std::size_t f, std::size_t size, unsigned variant) {
         if (c.data.size() + size > room || !c.open || c.reading) {
             co_return;
@@ -382,7 +387,7 @@ private:
     }
 
     [[nodiscard]] std::string name_of_file(std::size_t f) const {
-        return directory_ + "f" + std::to_string(f);
+        return stage_.directory() + "f" + std::to_string(f);
     }
 
     task<> on_file(step s, std::size_t f, std::size_t size) {
@@ -456,7 +461,7 @@ private:
         say(n);
     }
 
-    std::string directory_;
+    const transfer_stage& stage_;
     std::vector<std::string>& results_;
     std::array<channel, channels> channels_{};
     std::array<int, files> files_{};
@@ -492,8 +497,12 @@ script random_script(std::uint64_t seed, std::size_t steps) {
     return s;
 }
 
-task<> play(const script& s, std::string directory, std::vector<std::string>& results) {
-    player p(std::move(directory), results);
+task<> transfer_stage::open() { listener_ = co_await listening(); }
+
+task<> transfer_stage::close() { co_await gives(io::close(listener_), 0); }
+
+task<> play(const script& s, transfer_stage& stage, std::vector<std::string>& results) {
+    player p(stage, results);
     co_await p.begin();
     for (std::size_t i = 0; i < s.size(); ++i) {
         const std::size_t before = results.size();

@@ -18,7 +18,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-// Helpers of these tests, using only coil::io.
+// Helpers for the conformance tests. They perform I/O through coil::io only.
 
 namespace conformance {
 
@@ -38,7 +38,8 @@ task<> gives(Operation op, long wanted, const char* why = "",
     }
 }
 
-/// Awaits `op` and returns its result, for places where GCC 14 does not support an await.
+/// Awaits `op` and returns its result: for the arguments of macros and other expressions in which
+/// GCC 14 does not support co_await.
 template <class Operation>
 task<int> result_of(Operation op) {
     co_return co_await std::move(op);
@@ -68,7 +69,7 @@ inline address name_of(int fd) {
     return a;
 }
 
-/// A listening socket of 127.0.0.1.
+/// A socket that listens on 127.0.0.1.
 inline task<int> listening(int backlog = 16) {
     const int fd = co_await io::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC);
     const address any;
@@ -84,9 +85,8 @@ struct ends {
     int b = -1;
 };
 
-/// The two ends of a connection.
-inline task<ends> connected() {
-    const int listener = co_await listening();
+/// The two ends of a connection, through a listening socket that no other task is using.
+inline task<ends> connected(int listener) {
     const address at = name_of(listener);
     ends made;
     made.a = co_await io::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC);
@@ -94,8 +94,23 @@ inline task<ends> connected() {
     EXPECT_EQ(r, 0);
     made.b = co_await io::accept(listener, nullptr, nullptr, SOCK_CLOEXEC);
     EXPECT_GE(made.b, 0);
+    co_return made;
+}
+
+inline task<ends> connected() {
+    const int listener = co_await listening();
+    const ends made = co_await connected(listener);
     co_await io::close(listener);
     co_return made;
+}
+
+/// Closes a connection with a RST, so that its port is free immediately, without TIME_WAIT.
+inline task<> aborted(int fd) {
+    const ::linger at_once{1, 0};
+    int r = co_await io::setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    EXPECT_EQ(r, 0);
+    r = co_await io::close(fd);
+    EXPECT_EQ(r, 0);
 }
 
 /// `a` is the read end, `b` the write end.
@@ -104,6 +119,15 @@ inline task<ends> piped(int flags = 0) {
     const int r = co_await io::pipe2(fds, O_CLOEXEC | flags);
     EXPECT_EQ(r, 0);
     co_return ends{fds[0], fds[1]};
+}
+
+/// Two Unix sockets that are connected to each other.
+inline ends paired(int type) {
+    int fds[2] = {-1, -1};
+    const int r =
+        coil::detail::perform(coil::uring::prep::socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, fds));
+    EXPECT_EQ(r, 0);
+    return {fds[0], fds[1]};
 }
 
 inline task<> closed(ends e) {

@@ -12,7 +12,9 @@
 #include <string_view>
 #include <system_error>
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace conformance {
 
@@ -29,11 +31,25 @@ struct tree_step {
 };
 using tree_script = std::vector<tree_step>;
 
-class tree_player {
-public:
-    tree_player(std::string directory, answers& results)
-        : outside_(std::move(directory)), top_(outside_ + "in/top/"), results_(results) {}
+/// Later than every time that is not set by a step: 2100-01-01.
+constexpr std::int64_t far_future = 4'102'444'800;
 
+class tree_stage {
+public:
+    explicit tree_stage(std::string directory)
+        : outside_(std::move(directory)), top_(outside_ + "in/top/") {}
+
+    task<> open() { return begin(); }
+    task<> close() { co_return; }
+    task<> one(tree_step s, answers& results);
+    /// Recreates the tree.
+    task<> begin_anew() {
+        error_code ec;
+        co_await fs::remove_all(outside_ + "in", ec);
+        co_await begin();
+    }
+
+private:
     /// ".." behind a link leads out of the tree, but not further than "in".
     task<> begin() {
         co_await fs::create_directories(top_ + "d/e");
@@ -42,9 +58,7 @@ public:
         }
         co_await fs::create_symlink("d", top_ + "l");
     }
-    task<> one(tree_step s);
 
-private:
     [[nodiscard]] fs::path name(std::uint8_t which) const {
         static constexpr std::array<std::string_view, 8> names{"a",   "b",   "d",     "d/a",
                                                                "d/e", "d/l", "d/e/f", "l"};
@@ -59,11 +73,11 @@ private:
         return names[which % names.size()];
     }
 
-    void say(const std::string& text) { results_.push_back(text); }
+    void say(const std::string& text) { results_->push_back(text); }
     void say(std::uintmax_t number) { say(std::to_string(number)); }
     void say(const error_code& ec) { say(ec ? "error " + std::to_string(ec.value()) : "ok"); }
-    /// Of several errors in a tree the first one in directory order is reported, and that order
-    /// varies.
+    /// Records only whether there is an error: if there are several in a tree, the first one in
+    /// directory order is reported, and that order varies.
     void say_whether(const error_code& ec) { say(ec ? "error" : "ok"); }
     template <class T>
     void say(const T& value, const error_code& ec) {
@@ -96,21 +110,14 @@ private:
     task<> list(tree_step s, const fs::path& p);
     task<> in_file(tree_step s, const fs::path& p);
     task<> stopped(tree_step s);
-    /// After an error in the middle of an operation, the set of processed entries depends on the
-    /// directory order of the file system: the tree is created anew.
-    task<> begin_anew() {
-        error_code ec;
-        co_await fs::remove_all(outside_ + "in", ec);
-        co_await begin();
-    }
-
+    task<> describe();
     const std::string outside_;
     const std::string top_;
-    answers& results_;
+    answers* results_ = nullptr; // of the step
 };
 
 /// Queries of names.
-task<> tree_player::ask(tree_step s, const fs::path& p, const fs::path& q) {
+task<> tree_stage::ask(tree_step s, const fs::path& p, const fs::path& q) {
     error_code ec;
     switch (s.variant % 11) {
     case 0: {
@@ -163,8 +170,8 @@ task<> tree_player::ask(tree_step s, const fs::path& p, const fs::path& q) {
     }
 }
 
-/// The functions that are the standard library's on Linux, and reimplemented for a simulated world.
-task<> tree_player::ask_path(tree_step s, const fs::path& p, const fs::path& q) {
+/// Functions that call the standard library on Linux, and are reimplemented for simulated worlds.
+task<> tree_stage::ask_path(tree_step s, const fs::path& p, const fs::path& q) {
     error_code ec;
     fs::path found;
     switch (s.variant / 11 % 8) {
@@ -206,18 +213,35 @@ task<> tree_player::ask_path(tree_step s, const fs::path& p, const fs::path& q) 
     }
 }
 
+error_code error_of(const coil::uring::sqe& call) {
+    return {-std::min(coil::detail::perform(call), 0), std::generic_category()};
+}
+
+/// Sets both times of a file to values that describe() shows.
+error_code set_times(tree_step s, const fs::path& p) {
+    ::timespec times[] = {{far_future + s.two * 1000, s.variant},
+                          {far_future + s.variant % 7 * 10'000, s.two}};
+    if (s.variant % 5 == 0) {
+        times[s.variant / 5 % 2].tv_nsec = UTIME_OMIT;
+    } else if (s.variant % 5 == 1) {
+        times[s.variant / 5 % 2].tv_nsec = UTIME_NOW;
+    }
+    const int flags = s.variant % 4 == 0 ? AT_SYMLINK_NOFOLLOW : 0;
+    return error_of(coil::uring::prep::utimensat(AT_FDCWD, p.c_str(), times, flags));
+}
+
 /// Changes of a file's attributes.
-task<> tree_player::set(tree_step s, const fs::path& p, const fs::path& q) {
+task<> tree_stage::set(tree_step s, const fs::path& p, const fs::path& q) {
     error_code ec;
-    switch (s.variant % 4) {
+    switch (s.variant % 6) {
     case 0: {
         constexpr std::array how{fs::perm_options::replace, fs::perm_options::add,
                                  fs::perm_options::remove,
                                  fs::perm_options::add | fs::perm_options::remove};
         // The owner keeps the permissions that the script needs if it does not run as root.
-        const bool removes = s.variant / 4 % how.size() == 2;
+        const bool removes = s.variant / 6 % how.size() == 2;
         co_await fs::permissions(p, static_cast<fs::perms>(removes ? 0055 : 0711),
-                                 how[s.variant / 4 % how.size()], ec);
+                                 how[s.variant / 6 % how.size()], ec);
         break;
     }
     case 1:
@@ -233,15 +257,24 @@ task<> tree_player::set(tree_step s, const fs::path& p, const fs::path& q) {
         }
         break;
     }
-    default:
+    case 3:
         co_await fs::copy_symlink(p, q, ec);
+        break;
+    case 4:
+        ec = set_times(s, p);
+        break;
+    default:
+        if (::geteuid() == 0) { // as in a world
+            ec = error_of(coil::uring::prep::fchownat(AT_FDCWD, p.c_str(), s.two % 3, s.two % 2,
+                                                      AT_SYMLINK_NOFOLLOW));
+        }
     }
     say(ec);
     const fs::file_status now = co_await fs::symlink_status(p, ec);
     say_status(now, ec);
 }
 
-task<> tree_player::make(tree_step s, const fs::path& p, const fs::path& q) {
+task<> tree_stage::make(tree_step s, const fs::path& p, const fs::path& q) {
     error_code ec;
     bool made = false;
     switch (s.variant % 7) {
@@ -266,7 +299,7 @@ task<> tree_player::make(tree_step s, const fs::path& p, const fs::path& q) {
     say(std::uintmax_t{made}, ec);
 }
 
-task<> tree_player::write(tree_step s, const fs::path& p) {
+task<> tree_stage::write(tree_step s, const fs::path& p) {
     error_code ec;
     const std::string data(s.two * 37U, static_cast<char>('a' + s.variant % 26));
     fs::write_options options = s.variant % 2 == 0 ? fs::atomic_replace : fs::write_options{};
@@ -288,7 +321,7 @@ task<> tree_player::write(tree_step s, const fs::path& p) {
     say(ec);
 }
 
-task<> tree_player::copy(tree_step s, const fs::path& p, const fs::path& q) {
+task<> tree_stage::copy(tree_step s, const fs::path& p, const fs::path& q) {
     error_code ec;
     constexpr std::array policies{fs::copy_options::none, fs::copy_options::skip_existing,
                                   fs::copy_options::overwrite_existing};
@@ -316,18 +349,22 @@ task<> tree_player::copy(tree_step s, const fs::path& p, const fs::path& q) {
     default: {
         fs::copy_tree_options options;
         options.options = options.options | existing;
+        options.times = s.variant / 64 % 2 == 1;
+        options.owner = s.variant / 128 % 2 == 1;
         const fs::copy_progress done = co_await fs::copy_tree(p, q, options, ec);
         say_whether(ec);
         say(ec ? 0 : done.bytes);
     }
     }
+    // After an error in the middle of an operation, the set of processed entries depends on the
+    // directory order of the file system.
     if (ec) {
         co_await begin_anew();
     }
 }
 
 /// Changes of names: removing and renaming.
-task<> tree_player::change(tree_step s, const fs::path& p, const fs::path& q) {
+task<> tree_stage::change(tree_step s, const fs::path& p, const fs::path& q) {
     error_code ec;
     switch (s.variant % 4) {
     case 0:
@@ -350,7 +387,7 @@ task<> tree_player::change(tree_step s, const fs::path& p, const fs::path& q) {
     }
 }
 
-task<> tree_player::list(tree_step s, const fs::path& p) {
+task<> tree_stage::list(tree_step s, const fs::path& p) {
     error_code ec;
     std::vector<std::string> found;
     auto entries = s.variant % 2 == 0 ? fs::read_directory(p, ec) : fs::walk(p, ec);
@@ -365,7 +402,7 @@ task<> tree_player::list(tree_step s, const fs::path& p) {
 }
 
 /// Operations on an open file.
-task<> tree_player::in_file(tree_step s, const fs::path& p) {
+task<> tree_stage::in_file(tree_step s, const fs::path& p) {
     constexpr std::array flags{O_RDWR,           O_RDWR | O_CREAT,
                                O_RDONLY,         O_WRONLY | O_APPEND,
                                O_RDWR | O_TRUNC, O_RDONLY | O_DIRECTORY};
@@ -389,7 +426,7 @@ task<> tree_player::in_file(tree_step s, const fs::path& p) {
 }
 
 /// A replacement with a stop request at any time: it takes effect completely or not at all.
-task<> tree_player::stopped(tree_step s) {
+task<> tree_stage::stopped(tree_step s) {
     const std::string p = top_ + "stopped";
     const std::string before(1000, 'o');
     const std::string after(20'000, 'n');
@@ -417,7 +454,44 @@ task<> tree_player::stopped(tree_step s) {
     say(ec);
 }
 
-task<> tree_player::one(tree_step s) {
+std::string text_of(const ::statx_timestamp& t) {
+    return t.tv_sec < far_future
+               ? "now"
+               : std::to_string(t.tv_sec - far_future) + '.' + std::to_string(t.tv_nsec);
+}
+
+/// Records the tree and the attributes of its files, without the access times of directories and
+/// links, which depend on the order of reading.
+task<> tree_stage::describe() {
+    struct ::statx top{};
+    co_await gives(io::statx(AT_FDCWD, top_, 0, STATX_BASIC_STATS, &top), 0);
+    std::vector<std::string> lines;
+    auto entries = fs::walk(top_);
+    while (auto entry = co_await entries.next()) {
+        struct ::statx st{};
+        co_await gives(io::statx(AT_FDCWD, entry->path().native(), AT_SYMLINK_NOFOLLOW,
+                                 STATX_BASIC_STATS, &st),
+                       0);
+        const bool is_directory = S_ISDIR(st.stx_mode);
+        std::ostringstream line;
+        line << entry->path().native().substr(top_.size()) << ':' << std::oct << st.stx_mode
+             << std::dec << ' ' << (st.stx_uid == top.stx_uid ? 0 : st.stx_uid) << ' '
+             << (st.stx_gid == top.stx_gid ? 0 : st.stx_gid) << ' '
+             << (is_directory ? 0 : st.stx_nlink) << ' ' << (is_directory ? 0 : st.stx_size) << ' '
+             << text_of(st.stx_mtime);
+        if (S_ISREG(st.stx_mode)) {
+            line << ' ' << text_of(st.stx_atime);
+        }
+        lines.push_back(line.str());
+    }
+    std::sort(lines.begin(), lines.end());
+    for (const std::string& line : lines) {
+        say(line);
+    }
+}
+
+task<> tree_stage::one(tree_step s, answers& results) {
+    results_ = &results;
     const fs::path p = name(s.one);
     const fs::path q = name(s.two);
     switch (s.what % 16) {
@@ -458,6 +532,9 @@ task<> tree_player::one(tree_step s) {
         co_await stopped(s);
         break;
     }
+    if (s.what % 16 >= 5 && s.what % 16 <= 11) {
+        co_await describe();
+    }
 }
 
 std::string to_string(const tree_script& script) {
@@ -481,13 +558,11 @@ tree_script random_tree_script(std::uint64_t seed, std::size_t steps) {
     return s;
 }
 
-task<> play_tree(const tree_script& script, std::string directory, answers& results) {
-    tree_player p(std::move(directory), results);
-    co_await p.begin();
+task<> play_tree(const tree_script& script, tree_stage& stage, answers& results) {
     for (std::size_t i = 0; i < script.size(); ++i) {
         const std::size_t before = results.size();
         try {
-            co_await p.one(script[i]);
+            co_await stage.one(script[i], results);
         } catch (const std::system_error& e) {
             results.push_back("throws " + std::to_string(e.code().value()));
         }
@@ -498,12 +573,13 @@ task<> play_tree(const tree_script& script, std::string directory, answers& resu
         results.resize(before);
         results.push_back(line);
     }
+    co_await stage.begin_anew();
 }
 
-constexpr game<tree_script> trees{random_tree_script, play_tree, 60};
+constexpr game<tree_script, tree_stage> trees{random_tree_script, play_tree, 60, 4};
 
 TEST(Differential, TreesAreTheSameOnAllBackends) {
-    const ::mode_t before = ::umask(022); // of a simulated world
+    const ::mode_t before = ::umask(022); // that of a simulated world
     compare_all(trees, present_backends(),
                 static_cast<std::uint64_t>(coil_test::rounds(coil_test::sanitized ? 5 : 25, 1000)));
     ::umask(before);

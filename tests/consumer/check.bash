@@ -70,7 +70,7 @@ case $step in
         "$work/$step/consumer"
         ;;
     adapters)
-        # Those that were built, by CMake and by pkg-config; and the message for one that was not.
+        # Uses the adapters that were built, with CMake and with pkg-config, and checks the message for one that was not.
         PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name coil.pc)")
         export PKG_CONFIG_PATH
         for program in "$here"/programs/adapters/*.cpp; do
@@ -114,6 +114,36 @@ case $step in
             "$compiler" $flags -std=c++20 "$here/programs/$program.cpp" -o "$work/$step/$program" \
                 $(pkg-config --cflags --libs "$module")
             "$work/$step/$program"
+        done
+        ;;
+    debugger)
+        # gdb loads the commands with a user's program and finds the tasks of its core file. The program names the script
+        # below the prefix with which coil was configured; -d tells the root below which that was moved.
+        command -v gdb >/dev/null || skip "gdb is not installed"
+        command -v objcopy >/dev/null || skip "objcopy is not installed: binutils"
+        [[ $flags != *-fsanitize* ]] || skip "the core file of a program with a sanitizer is too large"
+        project=cmake configure_and_build -DCMAKE_PREFIX_PATH="$prefix" -DPROGRAM=waits
+        objcopy --dump-section .debug_gdb_scripts="$work/$step/section" "$work/$step/consumer" "$work/$step/copy"
+        script=$(tr -d '\0\1' <"$work/$step/section")
+        suffix=/share/gdb/auto-load/coil_gdb.py
+        [[ $script == *"$suffix" && -f $prefix$suffix ]] || {
+            echo "the program names $script"
+            exit 1
+        }
+        moved=$work/$step/root${script%"$suffix"}
+        mkdir -p "$(dirname "$moved")"
+        ln -s "$prefix" "$moved"
+        cd "$work/$step"
+        output=$(gdb -nx -batch -d "$work/$step/root" -iex "set auto-load safe-path $prefix" \
+            -iex "set debuginfod enabled off" -ex run -ex "generate-core-file $work/$step/core" -ex "coil tasks" \
+            -ex kill ./consumer 2>&1)
+        output+=$(gdb -nx -batch -d "$work/$step/root" -iex "set auto-load safe-path $prefix" \
+            -iex "set debuginfod enabled off" -ex "coil tasks --summary" -ex "coil bt session" ./consumer core 2>&1)
+        for expected in "'session': event" "2 event" "session(coil::event&) at waits.cpp:6"; do
+            [[ $output == *"$expected"* ]] || {
+                echo "gdb does not say \"$expected\": $output"
+                exit 1
+            }
         done
         ;;
     add_subdirectory)

@@ -1,4 +1,4 @@
-// The choice of a context's backend: by its options, by COIL_BACKEND, by what the system allows.
+// How a context chooses its backend: by its options, by COIL_BACKEND, by what the system allows.
 
 #include "support/backends.hpp"
 #include "support/fault_environment.hpp"
@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -45,7 +46,10 @@ task<std::string> works() {
     auto echo = [](int fd) -> task<int> {
         char text[8];
         const int n = co_await io::recv(fd, text);
-        co_return n < 0 ? n : co_await io::send(fd, {text, static_cast<std::size_t>(n)});
+        if (n < 0) {
+            co_return n;
+        }
+        co_return co_await io::send(fd, {text, static_cast<std::size_t>(n)});
     };
     auto handle = spawn(echo(ends[1]));
     char text[8] = {};
@@ -80,7 +84,7 @@ std::string in_child_that_says(std::string& said, const std::function<std::strin
     return complaint;
 }
 
-/// With the system call `call` forbidden, several contexts work on epoll, and one line says why.
+/// If the system call `call` is forbidden, contexts fall back to epoll, and one line says why.
 void falls_back(unsigned call, unsigned error, std::string_view reason) {
     std::string said;
     const std::string complaint = in_child_that_says(said, [&]() -> std::string {

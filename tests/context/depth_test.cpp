@@ -1,5 +1,5 @@
-// Awaits that complete at once do not grow the stack (guarantee G10). Debug builds run this at -O0,
-// the sanitizer builds under the sanitizers, the others at -O2.
+// Awaits that complete immediately do not grow the stack (guarantee G10). Debug builds use -O0,
+// sanitizer builds run this under the sanitizers, the others use -O2.
 
 #include "support/run.hpp"
 
@@ -10,7 +10,7 @@ using namespace coil;
 namespace {
 
 /// Ten million. Under sanitizers, which are slow, a million unless COIL_TEST_LONG is set; a million
-/// frames exceed any stack as well.
+/// frames also exceed any stack.
 int ten_million() {
     return coil_test::sanitized ? coil_test::rounds(1'000'000, 10'000'000) : 10'000'000;
 }

@@ -1,4 +1,4 @@
-// Coroutines that are always ready starve nothing (guarantee G7).
+// Coroutines that are always ready do not starve timers, completions or others (guarantee G7).
 
 #include "support/descriptors.hpp"
 #include "support/fault_environment.hpp"

@@ -256,7 +256,7 @@ TEST_F(Faults, AnOpcodeThatTheKernelLacks) {
         EXPECT_EQ(co_await io::shutdown(fd, SHUT_RD), 0);
         EXPECT_EQ(co_await (io::nop() && io::listen(fd, 1)), 0)
             << "emulated, one call after the other";
-        // A chain that cannot be emulated returns an error instead of executing a part.
+        // A chain that cannot be emulated returns an error and executes none of its operations.
         const std::uint32_t word = 0;
         EXPECT_EQ(co_await (io::close(fd) && io::futex_wait(&word, 0) && io::nop()), -EOPNOTSUPP);
         EXPECT_EQ(co_await io::close(fd), 0);

@@ -1,4 +1,4 @@
-// The inbox: messages of other threads arrive once and in order, and wake a sleeping owner.
+// The inbox: messages from other threads arrive once and in order, and wake a sleeping owner.
 
 #include "support/run.hpp"
 

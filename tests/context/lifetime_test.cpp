@@ -5,6 +5,7 @@
 #include "support/run.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -47,6 +48,31 @@ task<> yields() {
 task<> sleeps() { co_await sleep_for(24h); }
 task<int> at_once() { co_return 1; }
 task<int> awaits(join_handle<int> h) { co_return co_await h; }
+
+/// Frames of different sizes, so that they begin at odd and even multiples of 64 bytes.
+template <std::size_t Bytes>
+task<> has_a_context(bool& misaligned) {
+    std::byte more[Bytes];
+    std::memset(more, 0xdd, sizeof more);
+    io_context local;
+    const volatile std::uintptr_t address = reinterpret_cast<std::uintptr_t>(&local);
+    misaligned = misaligned || address % alignof(io_context) != 0;
+    local.co_spawn(yields());
+    co_await yield();
+    static_cast<void>(more[0]);
+}
+
+TEST_F(Lifetime, AContextMayBeALocalOfACoroutine) {
+    bool misaligned = false;
+    io_context ctx;
+    for (int i = 0; i < 4; ++i) {
+        ctx.co_spawn(has_a_context<64>(misaligned));
+        ctx.co_spawn(has_a_context<128>(misaligned));
+        ctx.co_spawn(has_a_context<192>(misaligned));
+    }
+    ctx.run();
+    EXPECT_FALSE(misaligned);
+}
 
 TEST_F(Lifetime, G9_DestroyedRightAfterAStopFromAnotherThread) {
     for (int round = 0; round < coil_test::rounds(200, 5000); ++round) {

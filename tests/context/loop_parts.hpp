@@ -1,6 +1,6 @@
 #pragma once
 
-// The surroundings of one part of an event loop: a ring, without the loop.
+// For tests of single parts of an event loop: a ring without the loop.
 
 #include "support/run.hpp"
 

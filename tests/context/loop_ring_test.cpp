@@ -1,4 +1,4 @@
-// The ring of a loop, without the loop.
+// loop_ring, the ring of an event loop, tested without the loop.
 
 #include "loop_parts.hpp"
 #include "support/fault_environment.hpp"

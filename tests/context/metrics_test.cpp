@@ -45,7 +45,7 @@ TEST_F(Metrics, TasksAreCountedFromTheirStartToTheirEnd) {
         co_await spawn(naps(0s));
         co_await sleep_for(1ms);
         const context_metrics m = this_context().metrics();
-        EXPECT_EQ(m.tasks, 3U) << "two sleep, and this one";
+        EXPECT_EQ(m.tasks, 3U) << "this task and two that sleep";
         EXPECT_EQ(m.tasks_started, 5U);
         EXPECT_EQ(m.timers, 2U);
         this_context().stop();
@@ -159,7 +159,8 @@ TEST_F(Metrics, MessagesToAContextThatIsAwakeElideTheWakeUp) {
     const std::uint64_t before = ctx.metrics().wake_ups_elided;
     ctx.run();
     other.join();
-    EXPECT_EQ(ctx.metrics().wake_ups_elided - before, 101U) << "the first was there before run()";
+    EXPECT_EQ(ctx.metrics().wake_ups_elided - before, 101U)
+        << "the first message arrived before run()";
     EXPECT_EQ(ctx.metrics().wake_ups_sent, 0U);
 }
 
@@ -205,7 +206,7 @@ TEST_F(Metrics, ATurnThatBlocksIsSeen) {
         EXPECT_GE(m.turn_length.quantile(1), 4'900'000U);
         EXPECT_GE(m.turn_length.sum(), 5'000'000U);
         EXPECT_LE(std::chrono::nanoseconds(m.turn_length.sum()), took);
-        EXPECT_GE(m.turn_length.count(), 1000U) << "a turn for each of the nops at least";
+        EXPECT_GE(m.turn_length.count(), 1000U) << "at least one turn for each nop";
     }
 }
 
@@ -306,7 +307,7 @@ TEST_F(Metrics, ReadyDelayMaySpanSeveralTurns) {
     EXPECT_GE(ctx.metrics().ready_delay.count(), 10U);
 }
 
-/// Reading during the run returns values that never decrease. For the sanitizers as well.
+/// Values that are read during the run never decrease. ThreadSanitizer checks the accesses.
 TEST_F(Metrics, G9_AnyThreadReadsThemAtAnyTime) {
     io_context ctx;
     std::atomic<bool> over{false};

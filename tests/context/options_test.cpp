@@ -1,4 +1,4 @@
-// Options are aggregates: a program names the members that it sets, without a warning about others.
+// Options are aggregates: naming only some members causes no warning about the others.
 
 #include <coil/coil.hpp>
 #include <coil/net/serve.hpp>

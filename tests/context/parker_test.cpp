@@ -1,4 +1,4 @@
-// Parking alone: a ring, an inbox and the parker between them.
+// The parker without an event loop: only with the ring and the inbox that it connects.
 
 #include "loop_parts.hpp"
 #include "support/fault_environment.hpp"
@@ -71,7 +71,7 @@ TEST(Parker, APostBetweenAnnouncementAndSleepEndsTheSleep) {
     queue_node node;
     ASSERT_TRUE(p.parking.announce());
     p.post(node);
-    p.parking.sleep(timer_wheel::never); // returns, or the test hangs
+    p.parking.sleep(timer_wheel::never, 0); // returns, or the test hangs
     p.reap(0);
     EXPECT_EQ(p.wakes, 1);
     EXPECT_EQ(p.metrics.parks.get(), 1U);
@@ -86,7 +86,7 @@ TEST(Parker, ASignalWithoutAPostIsNotCountedAsAPost) {
     ASSERT_TRUE(p.parking.announce());
     ASSERT_TRUE(p.box.unpark_for_signal());
     p.parking.descriptor().signal();
-    p.parking.sleep(timer_wheel::never);
+    p.parking.sleep(timer_wheel::never, 0);
     p.reap(0);
     EXPECT_EQ(p.metrics.wake_ups_sent.get(), 1U);
     EXPECT_EQ(p.parking.take_woken_by_posts(), 0U);
@@ -97,7 +97,7 @@ TEST(Parker, ADeadlineEndsTheSleep) {
     parked p;
     const std::int64_t until = p.now() + 2'000'000;
     ASSERT_TRUE(p.parking.announce());
-    p.parking.sleep(until);
+    p.parking.sleep(until, 0);
     EXPECT_GE(p.now(), until);
     EXPECT_FALSE(p.box.is_parked());
 }
@@ -105,8 +105,35 @@ TEST(Parker, ADeadlineEndsTheSleep) {
 TEST(Parker, APassedDeadlineEndsTheSleepAtOnce) {
     parked p;
     ASSERT_TRUE(p.parking.announce());
-    p.parking.sleep(0);
+    p.parking.sleep(0, 0);
     EXPECT_FALSE(p.box.is_parked());
+}
+
+/// How long the parker sleeps with one nop submitted and `due` completions due.
+std::chrono::steady_clock::duration time_in_a_batch(parked& p, std::uint32_t due) {
+    uring::sqe* const entry = (*p.ring)->acquire();
+    *entry = uring::prep::nop();
+    entry->user_data = static_cast<std::uint64_t>(completion_kind::ignore);
+    (*p.ring)->commit(entry);
+    EXPECT_TRUE(p.parking.announce());
+    const auto begin = std::chrono::steady_clock::now();
+    p.parking.sleep(timer_wheel::never, due);
+    return std::chrono::steady_clock::now() - begin;
+}
+
+TEST(Parker, ABatchWaitsForNoMoreCompletionsThanAreDue) {
+    COIL_SKIP_UNDER_FAULTS("a sleep may be interrupted");
+    parked p(idle_policy::batch(2, std::chrono::minutes(1)));
+    EXPECT_LT(time_in_a_batch(p, 1), std::chrono::seconds(30));
+    p.reap(0);
+    EXPECT_LT(time_in_a_batch(p, 0), std::chrono::seconds(30)) << "for one, at least";
+    p.reap(0);
+    if (!p.ring->has_min_wait()) {
+        GTEST_SKIP() << "the kernel knows no minimum wait";
+    }
+    parked waits(idle_policy::batch(2, std::chrono::milliseconds(20)));
+    EXPECT_GE(time_in_a_batch(waits, 2), std::chrono::milliseconds(20)) << "the second may come";
+    waits.reap(0);
 }
 
 TEST(Parker, SpinsUntilSomethingIsPosted) {
@@ -134,8 +161,9 @@ TEST(Parker, CoalescingEndsWhenSomethingIsPosted) {
     ASSERT_TRUE(p.parking.history().should_coalesce());
     queue_node node;
     p.post(node);
-    p.parking.coalesce(); // not for an hour
+    p.parking.coalesce(2); // does not wait for an hour
     EXPECT_EQ(p.box.take_all(), &node);
+    p.parking.coalesce(1); // does not wait: no second completion can come
 }
 
 } // namespace

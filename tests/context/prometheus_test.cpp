@@ -216,7 +216,7 @@ std::string text_of(const context_metrics& m, std::vector<metric_label> labels =
     return out;
 }
 
-TEST(Prometheus, EveryFigureIsThere) {
+TEST(Prometheus, APageContainsEveryFigure) {
     const page p(text_of(some_metrics()));
     int expected = 1;
     for (const char* name : {"coil_tasks", "coil_ready", "coil_in_flight", "coil_timers"}) {

@@ -1,4 +1,4 @@
-// Moving between contexts.
+// resume_on(): tasks that move between contexts.
 
 #include "support/run.hpp"
 
@@ -33,7 +33,7 @@ TEST_F(ResumeOn, MovesTheTaskAndItsAwaiters) {
         co_await sleep_for(1ms);
         EXPECT_EQ(co_await io::nop(), 0);
         EXPECT_EQ(std::this_thread::get_id(), there);
-        co_await resume_on(b); // has no effect here
+        co_await resume_on(b); // has no effect: the task is there
         co_await resume_on(a);
         EXPECT_EQ(std::this_thread::get_id(), home);
     };
@@ -58,8 +58,8 @@ TEST_F(ResumeOn, AStartedContextRunsTasksThatMoveToIt) {
     auto keep_home = [](join_handle<int> work) -> task<int> { co_return co_await work; };
     io_context home;
     auto work = home.spawn(main(other));
-    // The task leaves `home` now and then; `home` keeps running because another task there awaits
-    // it.
+    // The task leaves `home` now and then; `home` keeps running because of another task, which
+    // awaits the first one there.
     auto result = home.spawn(keep_home(std::move(work)));
     home.run();
     EXPECT_EQ(result.get(), 2 * coil_test::rounds(500, 50'000));
@@ -77,7 +77,7 @@ TEST_F(ResumeOn, G3_TheTaskKeepsItsStopToken) {
         co_await sleep_for(1ms);
         handle.cancel();
         EXPECT_EQ(co_await handle, -ECANCELED);
-        // Also with a stop token of its own.
+        // The same with a separate stop token.
         std::stop_source stop;
         auto other = all.context(0).spawn(work(all), stop.get_token());
         co_await sleep_for(1ms);
@@ -102,7 +102,7 @@ TEST_F(ResumeOn, G5_AShutdownOfTheTargetDestroysIt) {
         co_await inner(to, coil_test::on_destruction(below));
     };
     home.co_spawn(outer(other, coil_test::on_destruction(destroyed[0]), destroyed[1]));
-    home.run(); // nothing is left here
+    home.run(); // returns: the task has left
     EXPECT_EQ(destroyed, (std::array{0, 0, 0}));
     other.co_spawn([]() -> task<> {
         co_await sleep_for(2ms);
@@ -139,8 +139,8 @@ TEST_F(ResumeOn, G5_BehindAnotherTaskThatStopsTheTarget) {
         this_context().stop();
         co_await sleep_for(1h);
     };
-    // Both become ready there in one turn; the stop of the first finds the other in the ready
-    // queue.
+    // Both become ready on `other` in one turn. The first one stops it while the second is in
+    // the ready queue.
     home.co_spawn(work(other, coil_test::on_destruction(destroyed[0])));
     home.co_spawn([](io_context& to, coil_test::on_destruction local) -> task<> {
         const coil_test::on_destruction guard = std::move(local);

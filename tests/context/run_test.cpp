@@ -95,19 +95,47 @@ TEST_F(Run, TakesOptions) {
     EXPECT_EQ(coil::run(name(), coil_test::with([](auto& o) { o.name = "mine"; })), "mine");
 }
 
-TEST_F(Run, MayBeNestedInACoroutine) {
-    auto inner = []() -> task<int> {
-        co_await sleep_for(1ms);
+// mistake 10: `coil::run()` inside of a task
+// shows: an exception with `std::errc::resource_deadlock_would_occur`
+TEST_F(Run, InsideOfATaskWouldBlockTheContext_Throws) {
+    auto inner = [](bool& began) -> task<int> {
+        began = true;
         co_return 3;
     };
     auto outer = [](auto f) -> task<int> {
-        io_context* const mine = &this_context();
-        const int n = coil::run(f());
-        EXPECT_EQ(&this_context(), mine);
-        co_await sleep_for(1ms);
-        co_return n;
+        bool began = false;
+        try {
+            coil::run(f(began));
+            ADD_FAILURE() << "did not throw";
+        } catch (const std::system_error& e) {
+            EXPECT_EQ(e.code(), std::errc::resource_deadlock_would_occur);
+            EXPECT_NE(std::string(e.what()).find("coil: run() would block a context's thread"),
+                      std::string::npos)
+                << e.what();
+        }
+        EXPECT_FALSE(began);
+        inplace_stop_source source;
+        EXPECT_THROW(coil::run(f(began), source.get_token()), std::system_error);
+        EXPECT_FALSE(began);
+        co_return co_await f(began);
     };
     EXPECT_EQ(coil::run(outer(inner)), 3);
+}
+
+TEST_F(Run, OfAnotherContextMayBeNestedInATask) {
+    io_context other;
+    auto outer = [](io_context& inner) -> task<int> {
+        io_context* const mine = &this_context();
+        auto n = inner.spawn([]() -> task<int> {
+            co_await sleep_for(1ms);
+            co_return 3;
+        });
+        inner.run();
+        EXPECT_EQ(&this_context(), mine);
+        co_await sleep_for(1ms);
+        co_return n.get();
+    };
+    EXPECT_EQ(coil::run(outer(other)), 3);
 }
 
 TEST_F(Run, TwiceOnOneThread) {

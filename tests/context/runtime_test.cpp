@@ -1,4 +1,4 @@
-// Several contexts as one: where tasks run, when run() ends, and how it stops.
+// runtime, several contexts that run as one: where tasks run, when run() ends, and how it stops.
 
 #include "support/descriptors.hpp"
 #include "support/run.hpp"
@@ -467,7 +467,7 @@ TEST_F(Runtime, G5_G9_StopAtAnyMoment) {
         }
         stopper.join();
         EXPECT_EQ(alive, 0);
-        rt.run(); // may be stopped at once by the second stop()
+        rt.run(); // may be stopped immediately by the second stop()
     }
 }
 
@@ -626,7 +626,7 @@ TEST_F(Runtime, LeastLoadedCountsTasksThatATaskSpawns) {
     };
     rt.context(0).co_spawn(gives_out());
     rt.run();
-    EXPECT_LT(here[0], 200); // the others end theirs meanwhile
+    EXPECT_LT(here[0], 200); // tasks on the other contexts end meanwhile
 }
 
 TEST_F(Runtime, ContextsCanBeUsedByThemselvesAfterAStop) {

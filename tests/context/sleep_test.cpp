@@ -191,8 +191,8 @@ TEST_F(Sleep, DenseTimersShareWakeUps) {
         ctx.co_spawn(nap(zero + n * 10us));
     }
     ctx.run();
-    // One wake-up for deadlines before `zero`, one for a rounded division. A slow machine needs
-    // fewer, so this cannot fail for lack of speed.
+    // One more wake-up for deadlines before `zero`, one because the division rounds down. A slow
+    // machine needs fewer wake-ups, so slowness cannot make this fail.
     const auto took = steady_clock::now() - zero;
     EXPECT_LE(ctx.metrics().parks, static_cast<std::uint64_t>(took / 100us) + 2);
 }

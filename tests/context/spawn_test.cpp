@@ -1,4 +1,4 @@
-// Starting tasks: from anywhere, at any time, and their order.
+// Starting tasks: from any thread, at any time, and in which order they run.
 
 #include "support/descriptors.hpp"
 #include "support/run.hpp"

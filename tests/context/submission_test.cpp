@@ -1,4 +1,4 @@
-// Submission with back-pressure and cancellation, without a loop that runs.
+// Submission with back-pressure and cancellation, without a running loop.
 
 #include "loop_parts.hpp"
 #include "support/fault_environment.hpp"
@@ -20,7 +20,7 @@ public:
         : entry(request) {
         prepare(loop);
     }
-    bare_op(event_loop& loop, bool is_multishot) : io_op(is_multishot) {
+    bare_op(event_loop& loop, op_state::kind kind) : io_op(kind) {
         entry.request = uring::prep::nop();
         prepare(loop);
     }
@@ -31,6 +31,12 @@ public:
     }
     bare_op(const bare_op&) = delete;
     bare_op& operator=(const bare_op&) = delete;
+
+    /// Makes it a chain of `entries` entries, beginning with `entry`, that posts one completion.
+    void set_chain(std::uint16_t entries) {
+        set_submission(entry, entries);
+        state().set_posts_one_cqe(true);
+    }
 
     sqe_slot entry;
 
@@ -80,6 +86,31 @@ TEST_F(Submission, AnEntryAtOnceIsOneInFlight) {
     EXPECT_EQ(reap(1), 1U);
     EXPECT_EQ(last.user_data, reinterpret_cast<std::uintptr_t>(&op.entry));
     EXPECT_FALSE(submitted.has_work());
+}
+
+TEST_F(Submission, AsManyCompletionsAreDueAsEntriesThatPostOne) {
+    bare_op single(loop);
+    ASSERT_TRUE(submitted.submit_at_once(*alone.ring, single.entry));
+    EXPECT_EQ(submitted.completions_due(), 1U);
+    bare_op chain(loop);
+    sqe_slot last_of_chain(uring::prep::nop());
+    chain.entry.next = &last_of_chain;
+    chain.entry.request.flags |= uring::sqe_flag::io_link | uring::sqe_flag::cqe_skip_success;
+    chain.set_chain(2);
+    ASSERT_TRUE(submitted.submit(chain));
+    EXPECT_EQ(submitted.in_flight(), 3U);
+    EXPECT_EQ(submitted.completions_due(), 2U);
+    submitted.on_chain_completed(2); // reap() would count this completion as that of one entry
+    EXPECT_EQ(submitted.in_flight(), 1U);
+    EXPECT_EQ(submitted.completions_due(), 1U);
+    bare_op stream(loop, op_state::kind::multishot);
+    ASSERT_TRUE(submitted.submit(stream));
+    EXPECT_EQ(submitted.completions_due(), UINT32_MAX) << "a multishot request posts any number";
+    submitted.on_multishot_ended();
+    submitted.on_completed(1);
+    EXPECT_EQ(submitted.completions_due(), 1U);
+    alone.ring->enter(3, nullptr, 0);
+    EXPECT_EQ((*alone.ring)->for_each_cqe([](const uring::cqe&) {}), 3U);
 }
 
 TEST_F(Submission, AnEntryAtOnceNeedsRoom) {
@@ -184,7 +215,7 @@ TEST_F(Submission, AnExclusiveOperationIsInFlightAlone) {
 }
 
 TEST_F(Submission, AMultishotRequestDoesNotCountAsWork) {
-    bare_op stream(loop, true);
+    bare_op stream(loop, op_state::kind::multishot);
     submitted.submit(stream);
     EXPECT_EQ(submitted.in_flight(), 1U);
     EXPECT_FALSE(submitted.has_work());

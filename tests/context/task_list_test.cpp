@@ -1,4 +1,4 @@
-// The top-level tasks of a context alone: states, lists, counts, what is held back.
+// task_list without an event loop: task states, lists, counts, and tasks that are held back.
 
 #include <coil/context/detail/destructor_waits.hpp>
 #include <coil/context/detail/kill_requests.hpp>
@@ -118,6 +118,14 @@ TEST(TaskState, ATaskIsUnlinkedFromAnyPlaceOfAList) {
             EXPECT_EQ(all[i].state(), i == removed ? task_state::ended : task_state::listed);
         }
         EXPECT_EQ(here.tasks.count(), 2U);
+        auto& list = here.tasks.listed();
+        std::size_t oldest = 0;
+        for (auto* each = list.previous(list.end()); each != nullptr; each = list.previous(*each)) {
+            oldest += oldest == removed ? 1 : 0;
+            ASSERT_LT(oldest, all.size());
+            EXPECT_EQ(each, &all[oldest++].promise) << "from the end of the list";
+        }
+        EXPECT_EQ(oldest, removed == 2 ? 2U : 3U);
     }
 }
 
@@ -231,6 +239,43 @@ TEST(TaskList, G5_HoldsBackAllButRemoteChildrenIfATreeIsUnknown) {
     one.back();
 }
 
+/// A child of a scope.
+struct fake_child final : task_owner {
+    fake_child(promise_base* joined_by, promise_base* owned_by)
+        : task_owner({}, false, kind::bound), joined_by_(joined_by), owned_by_(owned_by) {
+        promise.become_root(*this);
+    }
+    void finished(promise_base&) noexcept override {}
+    void abandoned(promise_base&) noexcept override {}
+    [[nodiscard]] promise_base* awaiting_root() const noexcept override { return joined_by_; }
+    [[nodiscard]] promise_base* owning_root() const noexcept override { return owned_by_; }
+
+    promise_base promise;
+
+private:
+    promise_base* const joined_by_;
+    promise_base* const owned_by_;
+};
+
+/// Destroying the task that joins a scope does not destroy the children of the scope.
+TEST(TaskList, G5_HoldsBackTheOwnerOfAScopeAndNotTheTaskThatJoinsIt) {
+    counted_list here;
+    fake_task joins;
+    fake_task owns;
+    here.tasks.add(joins.promise);
+    here.tasks.add(owns.promise);
+    fake_child child(&joins.promise, &owns.promise);
+    away one(here.tasks, &child.promise);
+    here.tasks.hold_back();
+    EXPECT_FALSE(here.tasks.tree_unknown());
+    EXPECT_EQ(owns.state(), task_state::held_back);
+    EXPECT_EQ(joins.state(), task_state::listed);
+    one.back();
+    here.tasks.hold_back();
+    here.tasks.destroy_newest();
+    here.tasks.destroy_newest();
+}
+
 TEST(TaskList, RefusesWhatIsUnwantedOfAllTasks) {
     counted_list here;
     fake_task listed;
@@ -245,7 +290,7 @@ TEST(TaskList, RefusesWhatIsUnwantedOfAllTasks) {
     one.back();
 }
 
-/// A remote child as event_loop::adopt() leaves it.
+/// A remote child in the state in which event_loop::adopt() leaves it.
 struct remote_task final : remote_child_owner {
     remote_task() : remote_child_owner({}) {
         promise.become_root(*this);
@@ -317,7 +362,7 @@ TEST(DestructorWaits, ACauseIsFollowedFromLoopToLoop) {
     destructor_waits waits_elsewhere;
     const destructor_waits::scope waiting(waits_here);
     {
-        // The other loop destroys the parent of `below` because of the destructor that waits here.
+        // The other loop destroys a task because of the destructor that waits here.
         const destructor_waits::on_behalf_of destroying(waits_elsewhere, &waiting);
         const destructor_waits::scope parent(waits_elsewhere);
         EXPECT_TRUE(waits_here.contain(waits_elsewhere.cause()));

@@ -224,7 +224,7 @@ TEST(TimerWheel, ACallbackMayArmItsTimerAgainForTheNextTick) {
     c.wheel.disarm(node);
 }
 
-/// Random arming, disarming and waiting, against a multimap.
+/// Compares random arming, disarming and waiting with a multimap.
 void compare_with_model(unsigned seed, int steps) {
     std::mt19937_64 random(seed);
     scheduler c(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(1000 * day)));

@@ -89,7 +89,7 @@ TEST(TurnMeter, WhenAllBecomeLongAtOnceOneGroupIsOverstated) {
 TEST(TurnMeter, TurnsOfMediumLengthAreMeasuredMoreOften) {
     busy_loop loop;
     loop.turns(1000, 300);
-    // 48 µs for sixteen turns: no outlier, but long enough to be measured more often
+    // 48 µs for sixteen turns: not an outlier, but long enough to be measured more often
     loop.turns(1000, 3'000);
     const int before = loop.readings;
     loop.turns(1000, 3'000);
@@ -112,7 +112,7 @@ TEST(TurnMeter, WaitingIsPartOfNoTurn) {
 
 TEST(TurnMeter, TimeBetweenTurnsBelongsToTheNext) {
     busy_loop loop;
-    loop.now += 70'000; // submitting, between two waits
+    loop.now += 70'000; // time spent on submission between two waits
     loop.read();
     EXPECT_EQ(loop.meter.length().count(), 0U);
     loop.now += 5'000'000;

@@ -92,4 +92,70 @@ TEST_F(Unhandled, TheHandlerMaySpawn) {
     EXPECT_EQ(n, 10);
 }
 
+#if COIL_ASSERTIONS
+constexpr bool says_where = true;
+#else
+constexpr bool says_where = false;
+#endif
+
+/// Expects one line that names the function and, in builds with assertions, the line of the spawn.
+void expect_origin(const std::string& said, const std::string& function, unsigned line) {
+    EXPECT_NE(said.find(function), std::string::npos) << said;
+    const std::string place = std::string("spawned at ") + __FILE__ + ":" + std::to_string(line);
+    EXPECT_EQ(said.find(place) != std::string::npos, says_where) << said;
+    EXPECT_EQ(said.find("spawned at") != std::string::npos, says_where) << said;
+}
+
+// mistake 12: an exception leaves a task without a name
+// shows: its function, and in debug builds the file and line of its spawn
+TEST_F(Unhandled, G12_OfATaskWithoutANameTellsItsFunctionAndWhereItWasSpawned) {
+    io_context ctx;
+    const auto printed = [&] {
+        ctx.run();
+        return testing::internal::GetCapturedStderr();
+    };
+    testing::internal::CaptureStderr();
+    ctx.co_spawn(throws_int());
+    expect_origin(printed(), "throws_int()", __LINE__ - 1);
+
+    testing::internal::CaptureStderr();
+    static_cast<void>(ctx.spawn(throws_int()));
+    expect_origin(printed(), "throws_int()", __LINE__ - 1);
+
+    testing::internal::CaptureStderr();
+    ctx.co_spawn([]() -> task<> {
+        co_spawn(throws_int());
+        static_cast<void>(spawn(throws_text("lost cause")));
+        co_return;
+    });
+    const std::string both = printed();
+    const auto end = both.find('\n');
+    expect_origin(both.substr(0, end), "throws_int()", __LINE__ - 6);
+    expect_origin(both.substr(end + 1), "throws_text(char const*)", __LINE__ - 6);
+
+    inplace_stop_source source;
+    testing::internal::CaptureStderr();
+    ctx.co_spawn(throws_int(), source.get_token());
+    expect_origin(printed(), "with_stop_token", __LINE__ - 1);
+}
+
+TEST_F(Unhandled, G12_OfAHandleThatIsDroppedLaterTellsTheSame) {
+    io_context ctx;
+    testing::internal::CaptureStderr();
+    {
+        const auto handle = ctx.spawn(throws_int());
+        ctx.run();
+        EXPECT_TRUE(handle.done());
+    }
+    expect_origin(testing::internal::GetCapturedStderr(), "throws_int()", __LINE__ - 4);
+}
+
+TEST_F(Unhandled, OfAPostedFunctionTellsNoPlaceInsideOfTheLibrary) {
+    io_context ctx;
+    testing::internal::CaptureStderr();
+    ctx.post([] { throw 7; });
+    ctx.run();
+    EXPECT_EQ(testing::internal::GetCapturedStderr().find("spawned at"), std::string::npos);
+}
+
 } // namespace

@@ -1,4 +1,4 @@
-// Stop tokens at the edges: std::stop_token and inplace_stop_token passed to spawn, co_spawn, run
+// Stop tokens from outside: std::stop_token and inplace_stop_token passed to spawn, co_spawn, run
 // and with_stop_token.
 
 #include "support/descriptors.hpp"

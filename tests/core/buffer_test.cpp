@@ -1,4 +1,4 @@
-// What a buffer is constructed from, and its length.
+// The types from which a buffer is constructed, and its length.
 
 #include <coil/core/buffer.hpp>
 #include <coil/core/io_result.hpp>

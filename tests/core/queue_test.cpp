@@ -108,7 +108,7 @@ TEST(Fifo, AgreesWithADequeOnRandomWork) {
     }
 }
 
-// ---- ready_queue: handles in a ring, the rest behind it
+// ---- ready_queue: a ring of handles and an overflow list
 
 std::coroutine_handle<> handle_of(std::size_t n) {
     return std::coroutine_handle<>::from_address(reinterpret_cast<void*>(16 * (n + 1)));
@@ -135,7 +135,7 @@ TEST(ReadyQueue, PopsInPushOrderFarBeyondItsRing) {
 class twin_queues {
 public:
     explicit twin_queues(unsigned seed) : random_(seed) {
-        for (std::size_t n = 0; n < nodes_.size(); ++n) { // only pushed nodes are removed
+        for (std::size_t n = 0; n < nodes_.size(); ++n) { // remove() requires a pushed node
             queue_.push(nodes_[n], handle_of(n));
         }
         clear();
@@ -210,7 +210,7 @@ private:
     std::size_t next_ = 0;
 };
 
-/// Searching for each from the front would take minutes.
+/// Searching for each one from the front of the queue would take minutes.
 TEST(ReadyQueue, ManyAreRemovedInAnyOrderInLinearTime) {
     std::vector<std::size_t> order(coil_test::sanitized ? 40'000 : 400'000);
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -242,6 +242,26 @@ TEST(ReadyQueue, ManyAreRemovedInAnyOrderInLinearTime) {
             std::shuffle(order.begin(), order.end(), random);
         }
     }
+}
+
+/// A visit is bounded even if most nodes have been removed.
+TEST(IndexedOverflow, AVisitCountsEmptyPlaces) {
+    std::vector<queue_node> nodes(1000);
+    fifo list;
+    for (queue_node& node : nodes) {
+        list.push(node);
+    }
+    coil::detail::indexed_overflow q;
+    ASSERT_TRUE(q.append(list, nodes.size()));
+    for (std::size_t i = 1; i < 900; ++i) {
+        ASSERT_TRUE(q.remove(nodes[i]));
+    }
+    std::size_t visited = 0;
+    const auto count = [&visited](const queue_node&) { ++visited; };
+    EXPECT_EQ(q.visit(count, 100), 0U);
+    EXPECT_EQ(visited, 1U);
+    EXPECT_EQ(q.visit(count, 2000), 1000U);
+    EXPECT_EQ(visited, 102U);
 }
 
 TEST(ReadyQueue, AgreesWithADequeOnRandomWork) {

@@ -3,6 +3,7 @@
 #include "support/run.hpp"
 
 #include <atomic>
+#include <functional>
 #include <latch>
 #include <memory>
 #include <optional>

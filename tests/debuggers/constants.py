@@ -11,17 +11,20 @@ sys.path.insert(0, str(ROOT / 'tools' / 'debuggers'))
 from coil_debug import children, names, printers, tasks  # noqa: E402
 
 HEADERS = ROOT / 'include' / 'coil'
-# A value, the file that defines it, and what must be in it ($ is the value).
+# A value, the file that defines it, and what this file must contain ($ is the value).
 SOURCES = [
     (tasks.TICK_SHIFT, 'context/timer_wheel.hpp', 'tick_shift = $;'),
     (tasks.READY_CAPACITY, 'core/ready_queue.hpp', 'capacity = $;'),
     (tasks.COMPLETED, 'context/detail/sqe_slot.hpp', 'completed = $,'),
     (tasks.LIMIT, 'context/detail/sqe_slot.hpp', 'limit = $,'),
+    (tasks.TIMED, 'context/detail/op_state.hpp', 'timed = $,'),
+    (tasks.LONGEST_SPAN.bit_length() - 1, '../../src/context/leaf_search.cpp', 'longest = std::int64_t{1} << $;'),
     (tasks.FLAGS_MASK, 'context/detail/awaiter_base.hpp', 'flags_mask = $;'),
     (tasks.PHASE_MASK, 'context/detail/awaiter_base.hpp', 'phase_mask = $;'),
     (tasks.KIND_SHIFT, 'context/detail/awaiter_base.hpp', 'kind_shift = $;'),
     (tasks.KIND_MASK, 'context/detail/awaiter_base.hpp', 'kind_mask = std::uintptr_t{$} << kind_shift;'),
     (children.OWNER, 'core/detail/promise_base.hpp', 'is_owner = $;'),
+    (children.KIND_MASK, 'core/detail/promise_base.hpp', 'kind_mask = $;'),
 ]
 # A list of names, the file, the beginning of an enumeration in it.
 ENUMERATIONS = [

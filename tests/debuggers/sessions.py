@@ -7,7 +7,7 @@ import subprocess
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / 'tools' / 'debuggers'
 MARK = '---- coil test: '
-# What debuggers say where a process may not be traced, as in some containers.
+# What debuggers print if a process may not be traced, as in some containers.
 FORBIDDEN = re.compile(r'ptrace(?: failed)?: Operation not permitted|Could not trace the inferior process|'
                        r'ptrace\(PTRACE_TRACEME.*Operation not permitted|'
                        r'personality set failed: Operation not permitted|'
@@ -43,6 +43,7 @@ class Session:
 
 
 class Gdb(Session):
+    pause = 'python import time; time.sleep(%s)'
     path = shutil.which('gdb')
 
     def __init__(self, program):
@@ -74,6 +75,7 @@ class Gdb(Session):
 
 
 class Lldb(Session):
+    pause = 'script import time; time.sleep(%s)'
     path = next(filter(None, (shutil.which(name) for name in
                               ['lldb', *('lldb-%d' % version for version in range(22, 16, -1))])), None)
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks what the pages of the documentation say beside their code.
 
-    check.py links        every relative link leads to a file, and every anchor to a heading
-    check.py files        blocks that show a file are identical to it; programs of the cookbook have at most 44 lines
+    check.py links        every relative link leads to a file, and every anchor to a heading; the site's navigation has every page
+    check.py files        blocks that show a file are identical to it; programs of the cookbook have at most 40 lines
     check.py api          docs/reference/api.md names what the modules export, which is what the headers declare
     check.py mistakes     the table of docs/reference/mistakes.md is what the marks in the tests say
     check.py outputs      quoted output of an example is what it prints ($COIL_EXAMPLES_DIR)
@@ -69,6 +69,11 @@ def check_links():
     for page in pages.pages():
         if page.is_relative_to(ROOT / "docs") and page not in reached:
             problem(f"{page.relative_to(ROOT)}: no page links to it")
+    navigation = (ROOT / "scripts/docs/mkdocs.yml").read_text()
+    for page in pages.pages():
+        name = page.relative_to(ROOT)
+        if page.is_relative_to(ROOT / "docs") and not re.search(rf"^ +- .*\b{page.relative_to(ROOT / 'docs')}$", navigation, re.M):
+            problem(f"{name}: the site's navigation lacks it: scripts/docs/mkdocs.yml")
     if count < 50:
         problem(f"read too little: {count} links")
 
@@ -117,8 +122,8 @@ def check_files(update=False):
             name = str(program.relative_to(ROOT))
             if name not in used:
                 problem(f"{name}: no page shows it")
-            if folder == "cookbook" and (length := program.read_text().count("\n")) > 44:
-                problem(f"{name}: {length} lines, more than 44")
+            if folder == "cookbook" and (length := program.read_text().count("\n")) > 40:
+                problem(f"{name}: {length} lines, more than 40")
 
 
 # ---- the API page
@@ -128,12 +133,8 @@ INDEX_BEGIN, INDEX_END = "<!-- index: written by tests/docs/check.py --update --
 
 
 def exported():
-    """The public names beside those of coil::uring, as modules/coil.cppm has them from the headers."""
-    names = set()
-    for name in re.findall(r"^ *(?:export )?using (?:::)?(coil(?:::\w+)+);", (ROOT / "modules/coil.cppm").read_text(), re.M):
-        if not name.startswith("coil::uring::"):
-            names.add(name)
-    return names
+    """The public names, as modules/coil.cppm has them from the headers."""
+    return set(re.findall(r"^ *(?:export )?using (?:::)?(coil(?:::\w+)+);", (ROOT / "modules/coil.cppm").read_text(), re.M))
 
 
 def declared_name(head):
@@ -176,7 +177,7 @@ def declarations(header):
                 depth += {"{": 1, "}": -1}.get(text[at], 0)
                 at += 1
             yield "::".join(scopes), declared_name(head)
-            # Behind the body of a function, a new declaration begins without a semicolon.
+            # After the body of a function, a new declaration begins without a semicolon.
             head = "" if not re.match(r"\s*[;,=]", text[at : at + 20]) else "0"
         elif c == "}":
             scopes.pop()

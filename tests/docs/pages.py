@@ -16,7 +16,7 @@ class Block:
     language: str
     code: str
     kind: str
-    argument: str = ""  # behind the colon: a file's name, an error sentence
+    argument: str = ""  # after the colon: a file's name, an error sentence
     options: tuple = ()
     frame: str = ""
     output: str | None = None  # of an `output` directive

@@ -40,7 +40,7 @@ def merged(blocks):
 
 
 def expected_outputs(blocks):
-    """What the block at an index must print: the text block with a bare `output` directive behind it."""
+    """{place of a program: the output it must print}, from the text blocks with a bare `output` directive behind programs."""
     found, last = {}, None
     for block in blocks:
         if block.language == "cpp" and block.kind in ("program", "body"):
@@ -75,7 +75,8 @@ def unit(block, code, output):
     else:
         code = here + code
     code = with_result_of_main(code)
-    # A block that is not run may call functions that its frame only declares: with internal linkage it is not emitted.
+    # A block that is not run may call functions that are only declared in its frame. Internal linkage keeps the
+# compiler from emitting it, so they need no definition.
     text = (f"namespace {name} {{\nusing namespace coil;\nusing namespace std::chrono_literals;\nnamespace {{\n{frame}\n{code}}}\n}}\n")
     call = None
     if block.kind == "program" and "compile only" not in block.options:

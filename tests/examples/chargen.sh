@@ -1,6 +1,6 @@
 #!/bin/bash
 # shellcheck disable=SC2086 # lists of arguments are split on purpose
-# chargen with netcat and nc: the text, its length, several clients at once, and clients that disconnect.
+# chargen with netcat and nc: the text, its length, several clients at a time, and clients that disconnect.
 
 # shellcheck source=tests/examples/common.bash
 . "$(dirname "$0")/common.bash"

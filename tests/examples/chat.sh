@@ -1,6 +1,6 @@
 #!/bin/bash
 # shellcheck disable=SC2086 # lists of arguments are split on purpose
-# chat: lines reach everyone, and hostile clients: each meets a limit, and the others are served.
+# chat: lines reach all clients; each hostile client meets a limit, and the others are served.
 
 # shellcheck source=tests/examples/common.bash
 . "$(dirname "$0")/common.bash"
@@ -76,7 +76,7 @@ assert server.metrics()["dropped lines"] == 0
 PYTHON
 stops_within 4
 
-# or their lines are; a client that reads again is told.
+# or their lines are dropped; a client that reads again is told so.
 serves chat "$examples/chat" 0 --queue 16 --send-buffer 4096 --send 60000 --grace 300 --drop-lines 1
 talks <<'PYTHON'
 stuck = [never_reads(server.port) for _ in range(5)]

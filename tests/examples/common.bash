@@ -120,7 +120,7 @@ serves() {
     port=$(port_of "$tmp/$name.out" "$server") || fail "$name did not start: $(cat "$tmp/$name.err")"
 }
 
-# serves_with_descriptors N NAME COMMAND...: the same with a limit of descriptors.
+# serves_with_descriptors N NAME COMMAND...: the same with a limit on descriptors.
 serves_with_descriptors() {
     # shellcheck disable=SC2016 # that bash expands them
     serves "$2" bash -c 'ulimit -n "$0" && exec "$@"' "$1" "${@:3}"

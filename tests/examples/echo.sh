@@ -1,7 +1,7 @@
 #!/bin/bash
 # shellcheck disable=SC2086 # lists of arguments are split on purpose
-# echo in both designs: everything comes back, also to many clients at once; the distribution of connections; a signal
-# ends it at once.
+# echo in both designs: all data comes back, even to many clients at a time; the distribution of connections; a signal
+# ends it immediately.
 
 # shellcheck source=tests/examples/common.bash
 . "$(dirname "$0")/common.bash"
@@ -41,7 +41,7 @@ for shape in "--contexts 1" "--contexts 2" "--contexts 3 --acceptors each" "--co
     timeout 8 nc -N 127.0.0.1 "$port" </dev/null >"$tmp/nothing" || fail "nc without input failed ($shape)"
     [[ ! -s $tmp/nothing ]] || fail "an answer without a request ($shape)"
 
-    # Large transfers, several at once.
+    # Large transfers, several at a time.
     clients=()
     for i in 1 2 3; do
         timeout 8 nc -N 127.0.0.1 "$port" <"$tmp/file" >"$tmp/back.$i" &

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 
-PATIENCE = 60  # seconds, until something that must happen has not happened
+PATIENCE = 60  # seconds to wait for something that must happen
 
 
 def use_all_descriptors():
@@ -39,7 +39,7 @@ def reset(s):
 
 
 def rest_of(s):
-    """What comes until the connection ends, or is reset."""
+    """The data received until the connection ends or is reset."""
     data = b""
     try:
         while chunk := s.recv(65536):

@@ -1,6 +1,7 @@
 #!/bin/bash
 # shellcheck disable=SC2086 # lists of arguments are split on purpose
-# http_files: files, refused paths, and hostile clients: each meets a limit, and the others are served.
+# http_files: serves files and refuses paths outside the folder. Each hostile client is ended by a limit while the others are
+# served.
 
 # shellcheck source=tests/examples/common.bash
 . "$(dirname "$0")/common.bash"
@@ -112,7 +113,7 @@ assert server.metrics()["failed"] == 0, server.metrics()
 PYTHON
 stops_within 4
 
-# The grace time ends what does not end by itself.
+# After the grace time, connections that have not ended are closed.
 serves files "$examples/http_files" 0 "$tmp/site" --send 60000 --grace 200
 hostile_test <<'PYTHON'
 from hostile import *

@@ -1,5 +1,5 @@
 #!/bin/bash
-# line_count prints what wc -l prints; a file that cannot be read ends it at once.
+# line_count prints what wc -l prints; a file that cannot be read ends it immediately.
 
 # shellcheck source=tests/examples/common.bash
 . "$(dirname "$0")/common.bash"
@@ -20,7 +20,7 @@ for files in "empty" "short" "many" "empty short many binary" "many many many"; 
     wc -l $files | sed 's/^ *//' | cmp - ours || fail "line_count $files: $(<ours)"
 done
 
-# A hundred files at once.
+# A hundred files.
 files=()
 for ((i = 0; i < 100; i++)); do
     seq "$((i * 37))" >"file $i"

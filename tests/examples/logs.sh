@@ -1,6 +1,6 @@
 #!/bin/bash
 # shellcheck disable=SC2086 # lists of arguments are split on purpose
-# logs: what comes in comes out, rotation, and hostile clients: each meets a limit, and the others are served.
+# logs: all input reaches the output; rotation; each hostile client meets a limit, and the others are served.
 
 # shellcheck source=tests/examples/common.bash
 . "$(dirname "$0")/common.bash"
@@ -32,7 +32,7 @@ grep -q "^lines: 5100, matched: $matched, .*rotations: [1-9]" "$tmp/said" || fai
 words=$(awk '{ print $1 }' $files | sort | uniq -c | sort -rn | awk '{ print $1 " " $2 }')
 [[ $(tail -n 3 "$tmp/said") == "$words" ]] || fail "said: $(cat "$tmp/said"), not $words"
 
-# No more old files than wanted, and no more words than wanted.
+# No more old files and no more words than requested.
 "$examples/logs" "$tmp/few" --file-size 10000 --keep 2 --queue 1 --words 1 "$tmp/in" >"$tmp/said" || fail "logs ended with $?"
 [[ $(ls "$tmp"/few*) == "$tmp/few"$'\n'"$tmp/few.1"$'\n'"$tmp/few.2" ]] || fail "files: $(ls "$tmp"/few*)"
 grep -q ', uncounted words: 3333, ' "$tmp/said" || fail "said: $(cat "$tmp/said")"

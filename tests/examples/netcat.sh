@@ -12,10 +12,10 @@ netcat=$examples/netcat
 head -c 8000003 /dev/urandom >"$tmp/file"
 head -c 3000001 /dev/urandom >"$tmp/reply"
 
-# netcat_listens NAME INPUT OUTPUT: starts netcat -l; sets $pid and $port.
+# netcat_listens NAME INPUT OUTPUT [OPTION...]: starts netcat -l; sets $pid and $port.
 netcat_listens() {
     rm -f "$tmp/$1.err"
-    "$netcat" -l 127.0.0.1 0 <"$2" >"$3" 2>"$tmp/$1.err" &
+    "$netcat" "${@:4}" -l 127.0.0.1 0 <"$2" >"$3" 2>"$tmp/$1.err" &
     pid=$!
     port=$(port_of "$tmp/$1.err" "$pid") || fail "netcat -l did not start: $(cat "$tmp/$1.err")"
 }
@@ -33,12 +33,12 @@ nc_listens() {
 same() { cmp "$1" "$2" || fail "$1 differs from $2"; }
 
 # Usage.
-for arguments in "" "-x 1 2" "-w soon 127.0.0.1 1" "-w 0 127.0.0.1 1" "localhost" "-l 1 2 3" "-U" "-U a b"; do
+for arguments in "" "-x 1 2" "-w soon 127.0.0.1 1" "-w 0 127.0.0.1 1" "localhost" "-l 1 2 3" "-U" "-U a b" "-k 127.0.0.1 1" "-e"; do
     expect_status 2 "$netcat" $arguments
     grep -q '^usage: ' "$tmp/said" || fail "no usage for '$arguments': $(cat "$tmp/said")"
 done
 
-# A file from nc, a file to nc, and both at once: each side shuts down its sending side at the end of its data.
+# A file from nc, a file to nc, and both simultaneously: each side shuts down its sending side at the end of its data.
 netcat_listens here /dev/null "$tmp/here.out"
 timeout 8 nc -N 127.0.0.1 "$port" <"$tmp/file" >/dev/null || fail "nc could not send"
 ends "$pid" || fail "netcat -l ended with $?: $(cat "$tmp/here.err")"
@@ -88,6 +88,38 @@ same "$tmp/back.out" "$tmp/reply"
 [[ ! -e $tmp/socket ]] || fail "netcat -l -U left its socket"
 expect_status 1 "$netcat" -U "$tmp/socket"
 expect_said 'netcat: cannot connect to .*socket: No such file or directory'
+
+# -k: one connection after the other, also after one that fails.
+netcat_listens here /dev/null "$tmp/here.out" -k
+timeout 50 "$netcat" 127.0.0.1 "$port" <"$tmp/file" >/dev/null || fail "the first client ended with $?"
+timeout 50 python3 - "$port" <<'PYTHON' || fail "a reset connection ended netcat -l -k"
+import socket, struct, sys
+with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as peer:
+    peer.recv(1) # its input is empty: the connection was accepted
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+PYTHON
+timeout 50 "$netcat" 127.0.0.1 "$port" <"$tmp/reply" >/dev/null || fail "the third client ended with $?"
+kill -0 "$pid" || fail "netcat -l -k ended: $(cat "$tmp/here.err")"
+for ((try = 0; try < 2000; try++)); do # the last client has sent everything; netcat writes it in its own time
+    (($(stat -c %s "$tmp/here.out") < 11000004)) || break
+    sleep 0.01
+done
+kill "$pid"
+wait "$pid"
+cmp "$tmp/here.out" <(cat "$tmp/file" "$tmp/reply") || fail "netcat -l -k received something else"
+
+# -e: a command on either side; it sees the end of what the other side sends.
+netcat_listens here /dev/null /dev/null -k -e 'wc -c; exit 3'
+for input in file reply; do
+    counted=$(timeout 50 "$netcat" 127.0.0.1 "$port" <"$tmp/$input") || fail "the client of -e ended with $?"
+    [[ $counted -eq $(wc -c <"$tmp/$input") ]] || fail "the command said '$counted'"
+done
+kill "$pid"
+wait "$pid"
+netcat_listens here /dev/null "$tmp/here.out"
+timeout 50 "$netcat" -e "cat '$tmp/reply'" 127.0.0.1 "$port" || fail "netcat -e ended with $?"
+ends "$pid" || fail "netcat -l ended with $?: $(cat "$tmp/here.err")"
+same "$tmp/here.out" "$tmp/reply"
 
 # Outputs that splice(2) cannot write to: a file opened for appending, a terminal.
 printf 'before' >"$tmp/log"

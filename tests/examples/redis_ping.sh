@@ -1,5 +1,5 @@
 #!/bin/bash
-# redis_ping with redis-benchmark and nc: well-behaved clients, clients that half-close, reset or vanish, many at once.
+# redis_ping with redis-benchmark and nc: well-behaved clients, clients that half-close, reset or vanish, many at a time.
 
 # shellcheck source=tests/examples/common.bash
 . "$(dirname "$0")/common.bash"

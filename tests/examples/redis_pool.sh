@@ -108,7 +108,7 @@ PYTHON
 
 redis_port=$(free_port)
 
-# While redis is away, commands time out or are refused; when it comes, it is found.
+# While redis is away, commands time out or are refused; when it comes back, the pool finds it.
 pools "$redis_port" --connections 2 --waiters 3 --command 300
 with_fake_redis "$redis_port" <<'PYTHON'
 clients = [Client() for _ in range(8)]
@@ -133,7 +133,7 @@ assert clients[0].ask(b"again") == b"again"
 PYTHON
 stops_within 3
 
-# One command that stalls, drips or resets costs its connection; the others go on.
+# One command that stalls, drips or resets costs its connection; the others continue.
 pools "$redis_port" --connections 4 --command 1000 --depth 1
 with_fake_redis "$redis_port" <<'PYTHON'
 redis = Redis(redis_port)
@@ -184,7 +184,7 @@ for s in stuck:
 server.waits_until_closed(4)
 served.finish()
 assert server.metrics()["failed"] == 0, server.metrics()
-# A command in flight is answered although the server is asked to stop; the others end at once.
+# A command in flight is answered although the server is asked to stop; the others end immediately.
 client.send(b"stall")
 time.sleep(0.05)
 server.must_stop(within=4)
@@ -226,7 +226,7 @@ assert now["accepted"] == crowd_size() + 1 and now["failed"] == 0, now
 PYTHON
 stops_within 3
 
-# The real one, if there is one.
+# A real redis, if it is installed.
 if command -v redis-server >/dev/null; then
     redis_port=$(free_port)
     start redis redis-server --port "$redis_port" --bind 127.0.0.1 --save '' --dir "$tmp"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # shellcheck disable=SC2086 # lists of arguments are split on purpose
 # scheduler: the total matches an independent computation in python3, on any number of contexts; each context gets its
-# share; failures stop nothing and are reported on one line.
+# share; failures do not stop other tasks, and are reported on one line.
 
 # shellcheck source=tests/examples/common.bash
 . "$(dirname "$0")/common.bash"

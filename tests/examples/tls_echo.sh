@@ -1,5 +1,5 @@
 #!/bin/bash
-# tls_echo: everything comes back, the certificate is loaded again, and a client without TLS is refused.
+# tls_echo: everything comes back, the certificate is reloaded, and a client without TLS is refused.
 
 # shellcheck source=tests/examples/common.bash
 . "$(dirname "$0")/common.bash"

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/common.bash"
 need python3 python3
 
-# serves STEP ARGUMENT...: starts it; sets $server and $port.
+# serves STEP ARGUMENT...: starts the server of a step; sets $server and $port.
 serves() {
     need_example "tutorial/$1"
     port=$(free_port)

@@ -6,6 +6,7 @@
 #include <coil/core/async_generator.hpp>
 
 #include <array>
+#include <functional>
 #include <future>
 #include <stdexcept>
 #include <string>
@@ -251,7 +252,7 @@ struct async_foreign_await {
     std::thread& thread;
     [[nodiscard]] bool await_ready() const noexcept { return false; }
     void await_suspend(std::coroutine_handle<> h) const {
-        std::promise<void> assigned; // the coroutine, which uses `thread`, may resume then
+        std::promise<void> assigned; // the coroutine uses `thread`: it must not resume before
         thread = std::thread([h, wait = assigned.get_future()] {
             wait.wait();
             detail::resume(h);
@@ -328,7 +329,7 @@ class async_default_context : public ::testing::Environment {
 [[maybe_unused]] const auto* const async_environment =
     ::testing::AddGlobalTestEnvironment(new async_default_context);
 
-/// A task that leaves a context is no longer in the context's list, also if a shielded task or a
+/// A task that leaves a context is no longer in the context's list, even if a shielded task or a
 /// generator made the move.
 TEST(AsyncTask, G1_AContextForgetsATaskThatLeavesIt) {
     auto hops = [](io_context& to) -> task<int> {
@@ -564,7 +565,7 @@ TEST(AsyncTaskEnd, G5_AnExecutorThatDropsIt) {
                 hold.let_go();
                 if (how == 2) {
                     other.shutdown();
-                    other.join(); // its last work has notified
+                    other.join(); // its last work has notified the awaiter
                 }
                 ex.drop_all();
             })
@@ -661,7 +662,7 @@ TEST(AsyncTaskEnd, G5_AnAwaiterIsDestroyed) {
     EXPECT_EQ(t.get(), 1);
 }
 
-/// A context that stops while the task is ending.
+/// A context stops while the task that its coroutines await is ending.
 TEST(AsyncTaskEnd, G5_StoppedAtAnyMoment) {
     looper_executor looper;
     for (int i = 0; i < coil_test::rounds(coil_test::sanitized ? 50 : 300, 8'000); ++i) {

@@ -107,7 +107,7 @@ TEST(Asyncify, RunsAfterAllReadyCoroutines) {
         }(order, other));
     }
     ctx.run();
-    // In a later iteration: also after coroutines that were resumed twice in this one.
+    // Called in a later iteration: after coroutines that were resumed twice in this one.
     EXPECT_EQ(order, (std::vector<std::string>{"before", "b", "c", "b", "c", "function", "after"}));
 }
 
@@ -330,7 +330,7 @@ TEST(AsyncifyOn, G3_AStopWithdrawsQueuedFunctions) {
         }(queue, cancelled),
         stop.get_token());
     ctx.post([&] { stop.request_stop(); });
-    ctx.run(); // at once, whatever the executor does
+    ctx.run(); // returns immediately, whatever the executor does
     EXPECT_TRUE(cancelled);
     ASSERT_EQ(queue.size(), 1U);
     queue.run_one();
@@ -409,7 +409,7 @@ TEST(AsyncifyOn, G10_InlineExecutorsDoNotGrowTheStack) {
     EXPECT_EQ(calls, 2 * count);
 }
 
-/// Executor threads, stops and shutdowns.
+/// Executor threads race with stops and shutdowns.
 TEST(AsyncifyOn, G1_G3_StopsThatRace) {
     coil_test::racing_stops race(coil_test::rounds(coil_test::sanitized ? 200 : 1000, 20'000));
     asyncify_queue queue;
@@ -429,9 +429,9 @@ TEST(AsyncifyOn, G1_G3_StopsThatRace) {
     race.check();
 }
 
-/// A task of a context has moved to an executor. When its wait ends, the context's thread drops it
-/// from the executor's queue. The context adopts the task: it runs it, waits for it, and destroys
-/// it. `waits` receives a semaphore that is released when the task waits.
+/// A task of a context has moved to an executor. When the task's wait ends, the context's thread
+/// drops the task from the executor's queue. The context adopts the task: runs it, waits for it and
+/// destroys it. `waits` receives a semaphore that is released when the task waits.
 void is_dropped_by_a_context(const std::function<task<>(std::binary_semaphore&)>& waits,
                              bool shutdown) {
     int destroyed = 0;
@@ -451,7 +451,7 @@ void is_dropped_by_a_context(const std::function<task<>(std::binary_semaphore&)>
         }(there, it_waits, waits, destroyed, went_on, shutdown));
         ctx.co_spawn(
             [](io_context& c, asyncify_queue& ex, std::binary_semaphore& s, bool ends) -> task<> {
-                std::thread([&] { ex.run_one(); }).join(); // until it waits
+                std::thread([&] { ex.run_one(); }).join(); // until the task waits
                 s.release();
                 while (ex.size() == 0) { // until that wait ends
                     std::this_thread::sleep_for(50us);

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdint>
+#include <functional>
 #include <latch>
 #include <mutex>
 #include <semaphore>
@@ -90,7 +91,7 @@ TEST(BlockingPool, G8_ShrinksWhenIdle) {
     EXPECT_EQ(pool.metrics().idle_threads, 0U);
     EXPECT_EQ(pool.metrics().threads_made, 4U);
     std::binary_semaphore done(0);
-    pool.execute([&] { done.release(); }); // and grows again
+    pool.execute([&] { done.release(); }); // the pool grows again
     done.acquire();
     EXPECT_EQ(pool.metrics().threads_made, 5U);
 }

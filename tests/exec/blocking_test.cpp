@@ -4,6 +4,7 @@
 #include <coil/exec/blocking.hpp>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <semaphore>
@@ -139,7 +140,7 @@ TEST(Blocking, AnyCallable) {
         EXPECT_EQ(co_await blocking(std::move(owner)), 7);
         const std::function<int()> by_name = [] { return 8; };
         EXPECT_EQ(co_await blocking(by_name), 8);
-        EXPECT_EQ(co_await blocking(by_name), 8); // copied
+        EXPECT_EQ(co_await blocking(by_name), 8); // the first call used a copy
         EXPECT_EQ(co_await blocking(blocking_either_way()), 1);
         const inplace_stop_token mine = co_await this_task::stop_token();
         EXPECT_EQ(co_await blocking([](inplace_stop_token given) { return given; }), mine);
@@ -510,7 +511,7 @@ TEST(Blocking, InCombinations) {
     }());
 }
 
-/// Stops, results and shutdowns that race.
+/// Stops race with results and shutdowns.
 TEST(Blocking, G1_G3_StopsThatRace) {
     coil_test::racing_stops race(coil_test::rounds(coil_test::sanitized ? 200 : 1000, 50'000));
     blocking_pool pool(3);
@@ -520,7 +521,7 @@ TEST(Blocking, G1_G3_StopsThatRace) {
     race.check();
 }
 
-/// The notification of the pool is in the inbox, and a stop of another thread behind it, when the
+/// The pool's notification is in the inbox, followed by a stop from another thread, when the
 /// waiting coroutine is destroyed: it is made ready at most once, and not after its destruction.
 TEST(Blocking, G1_G2_DestroyedWithItsResultAndAStopOnTheirWay) {
     std::binary_semaphore begun(0);
@@ -538,10 +539,10 @@ TEST(Blocking, G1_G2_DestroyedWithItsResultAndAStopOnTheirWay) {
         {
             scope s;
             s.spawn(std::move(work));
-            co_await sleep_for(1ms); // it waits
+            co_await sleep_for(1ms); // until the task waits
             b.acquire();
             e.release();
-            while (p.metrics().idle_threads == 0) { // it has posted its notification
+            while (p.metrics().idle_threads == 0) { // until the pool has posted its notification
                 std::this_thread::yield();
             }
             std::thread([&s] { s.cancel(); }).join();

@@ -3,6 +3,7 @@
 #include "exec/support.hpp"
 
 #include <cstdlib>
+#include <functional>
 #include <latch>
 #include <memory>
 #include <mutex>
@@ -98,7 +99,7 @@ TEST(Executors, DestroyedOnOneOfItsThreads) {
     ex->execute([&, ex] {
         ex->execute([&] { others = 1; });
         EXPECT_THROW(ex->join(), std::system_error);
-        delete ex; // waits for the other thread, not for this one
+        delete ex; // waits for the executor's other thread, not for this one
         EXPECT_EQ(others, 1);
         done.release();
     });

@@ -183,7 +183,7 @@ TEST(On, G5_AShutdownWithdrawsATaskThatHasNotBegun) {
     auto stops = [&]() -> task<> {
         co_await yield();
         this_context().stop();
-        opener = std::thread([&] { // the shutdown waits for the looper, which waits for this
+        opener = std::thread([&] { // the shutdown waits for the looper, which this thread releases
             coil_test::wait_until_asleep(thread);
             hold.let_go();
         });
@@ -320,7 +320,7 @@ TEST(On, G5_DestroyedByItsOwner) {
             co_await on(ex, std::move(work));
             ADD_FAILURE();
         };
-        { // before it starts
+        { // destroyed before the task starts
             auto m = waits_here(here, naps(destroyed[0]));
             m.start();
         }

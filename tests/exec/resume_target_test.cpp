@@ -1,4 +1,4 @@
-// Functions called elsewhere by coroutines of every kind of context and executor.
+// Calls of functions elsewhere, from coroutines on every kind of context and executor.
 
 #include "support/run.hpp"
 

@@ -62,7 +62,7 @@ TEST(RunLoop, G7_RoundRobin) {
     loop.run();
     EXPECT_EQ(log, (said{"a0", "b0", "c0", "a1", "c1", "a2"}));
     EXPECT_EQ(loop.run_once(), 0U);
-    loop.run(); // only this thread has submitted
+    loop.run(); // returns, because only this thread has submitted work
     EXPECT_EQ(log.size(), 6U);
 }
 
@@ -115,7 +115,7 @@ TEST(RunLoop, G5_OwnsItsFrames) {
         loop.run_once();
         EXPECT_EQ(ended, 0);
         loop.run_once();
-        EXPECT_EQ(ended, 1); // as soon as it has ended
+        EXPECT_EQ(ended, 1); // destroyed as soon as it has ended
         EXPECT_EQ(never, 0);
     }
     EXPECT_EQ(never, 1);
@@ -190,7 +190,7 @@ TEST(RunLoop, TasksYield) {
     EXPECT_EQ(log, (said{"a0", "p0", "b0", "a1", "p1", "b1"}));
 }
 
-/// A task that waits for something else has no turn meanwhile, and resumes here.
+/// A task that waits for something else is not resumed meanwhile, and then resumes on the loop.
 TEST(RunLoop, G1_WaitingTasksAreNotResumed) {
     run_loop loop;
     std::binary_semaphore entered(0);
@@ -274,7 +274,7 @@ TEST(RunLoop, StopLeavesTheRestForTheNextRun) {
     loop.push(run_loop_counts(log, "b", 2).handle);
     loop.run();
     EXPECT_EQ(log, (said{"a0"}));
-    loop.run(); // b has not had its turn in that round
+    loop.run(); // b did not have its turn in that round
     EXPECT_EQ(log, (said{"a0", "b0", "a1", "b1"}));
 
     loop.stop(); // applies to the next run()
@@ -319,7 +319,7 @@ TEST(RunLoop, WaitsForFinishIfNothingWasSubmitted) {
             done.release();
         });
         done.acquire();
-        std::this_thread::sleep_for(1ms); // it has nothing to do and does not return
+        std::this_thread::sleep_for(1ms); // run() has nothing to do and does not return
         EXPECT_FALSE(returned);
     }
     loop.execute([&] { ++calls; });
@@ -370,7 +370,7 @@ TEST(RunLoop, OneThreadAtATime) {
         EXPECT_THROW(loop.run_once(), std::logic_error);
     });
     loop.run();
-    EXPECT_EQ(what, "coil: run_loop::run() called while the loop runs already");
+    EXPECT_EQ(what, "coil: run_loop::run() called while the loop is already running");
 }
 
 TEST(RunLoop, G9_AnyThreadMaySubmit) {
@@ -472,7 +472,7 @@ TEST(RunLoop, G5_DestroyedWhenTheResultIsThere) {
             loop.spawn([](std::atomic<bool>& end, int& d, int& a) -> task<> {
                 const coil_test::on_destruction local(d);
                 co_await blocking([&] { end = true; });
-                ++a; // the result arrived before the coroutine had suspended
+                ++a; // only if the result arrived before the coroutine had suspended
             }(ended, destroyed, after));
             loop.run_once();
             while (!ended) {
@@ -539,7 +539,7 @@ TEST(RunLoop, InsideOfAContext) {
     outer.run();
 }
 
-/// A context's task has moved here, and the context destroys the loop: it adopts the task.
+/// A context destroys a loop to which one of its tasks has moved: the context adopts the task.
 TEST(RunLoop, G1_G5_AContextThatDestroysItAdoptsItsOwnTasks) {
     for (const bool shutdown : {false, true}) {
         int destroyed = 0;

@@ -3,8 +3,10 @@
 #include "support/run.hpp"
 
 #include <coroutine>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 using namespace coil;
 using namespace std::chrono_literals;
@@ -107,6 +109,27 @@ TEST(RunLoopYield, ATaskThatIsDestroyedWhileItIsQueued) {
         EXPECT_EQ(destroyed, 0);
     }
     EXPECT_EQ(destroyed, 1);
+}
+
+TEST(RunLoopYield, G5_AContextAdoptsATaskWhoseTurnIsDropped) {
+    std::string out;
+    run([](std::string& text) -> task<> {
+        std::optional<run_loop> loop(std::in_place);
+        auto moved = spawn([](run_loop& there, std::string& all) -> task<> {
+            co_await resume_on(there);
+            all += '1';
+            co_await yield();
+            all += '2';
+        }(*loop, text));
+        while (text.empty()) { // until it has started, moved to the loop and yielded there
+            co_await yield();
+            loop->run_once();
+        }
+        loop.reset();
+        EXPECT_EQ(text, "1");
+        co_await std::move(moved);
+    }(out));
+    EXPECT_EQ(out, "12");
 }
 
 TEST(RunLoopYield, TheTurnsMayBeOnDifferentThreads) {

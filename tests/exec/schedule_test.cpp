@@ -1,7 +1,8 @@
-// Moving to an executor, and where a task is while it is there.
+// resume_on() and schedule(): tasks that move to an executor and back.
 
 #include "exec/support.hpp"
 
+#include <functional>
 #include <stdexcept>
 #include <vector>
 
@@ -178,7 +179,7 @@ TEST(ResumeOnExecutor, ADroppedTaskReturnsToItsExecutor) {
     auto work = [](looper_executor& a, by_hand& b, std::binary_semaphore& s) -> task<int> {
         co_await resume_on(a);
         try {
-            a.execute([&s] { s.release(); }); // behind this one
+            a.execute([&s] { s.release(); }); // runs after this task has left
             co_await resume_on(b);
         } catch (const std::system_error&) {
             co_return schedule_here() == a.get_id() ? 1 : 2;

@@ -93,7 +93,7 @@ struct foreign_inline {
     }
 };
 
-/// Whether the calling coroutine runs on it, as the executor itself reports.
+/// Whether the calling coroutine runs on `ex`, as the executor itself reports.
 inline bool current_executor_is(const any_executor& ex) { return detail::ref_to(ex).is_here(); }
 
 inline bool is_cancelled(const std::exception_ptr& error) {
@@ -123,7 +123,7 @@ bool throws_cancelled(F f) {
 class held {
 public:
     explicit held(looper_executor& looper) {
-        looper.execute([gates = gates_] { // which may still use them after this was destroyed
+        looper.execute([gates = gates_] { // may use them after this object was destroyed
             gates->holding.release();
             gates->go_on.acquire();
         });

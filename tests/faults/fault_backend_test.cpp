@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include <poll.h>
@@ -175,7 +176,7 @@ TEST_F(FaultBackend, RepeatsCompletionsOfMultishotTimeouts) {
     open(only(&fault_plan::duplicate));
     const uring::timespec soon{0, 100'000};
     push(prep::timeout_multishot(&soon, 3), 1);
-    const auto all = collect(5); // twice the first and the second, once the last
+    const auto all = collect(5); // the first and the second twice, the last once
     EXPECT_EQ(all.size(), 5U);
     EXPECT_EQ((*log_)[fault::duplicate], 2U);
 }

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// Runs a test again in a new process that has another user, or other file systems. The child
+// Runs a test again in a new process that belongs to another user or has other mounts. The child
 // executes the program anew after fork(2), so that it may create threads even with a sanitizer.
 
 namespace fs_test {
@@ -30,8 +30,8 @@ public:
     [[nodiscard]] static bool is_it() { return std::getenv(variable) != nullptr; }
     [[nodiscard]] static std::string argument() { return std::getenv(variable); }
 
-    /// Starts the new process, and fails or skips as it does. `prepare` runs in the child before
-    /// exec; a non-empty result is the reason for which the test is skipped.
+    /// Starts the new process. The test fails or is skipped like that of the child. `prepare` runs
+    /// there before exec; a non-empty result is the reason for which the test is skipped.
     void run(const std::string& argument, const std::function<std::string()>& prepare) const {
         const std::string filter = "--gtest_filter=" + test_;
         const std::string set = std::string(variable) + '=' + argument;
@@ -94,7 +94,7 @@ inline std::string become_nobody() {
     return "";
 }
 
-/// Mounts a small file system in memory on each of those directories, visible to this process only.
+/// Mounts a small tmpfs on each of these directories below `below`, visible to this process only.
 inline std::string mount_small(const std::filesystem::path& below,
                                const std::vector<const char*>& names, const char* options) {
     if (::unshare(CLONE_NEWNS) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) {

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <sstream>
 #include <vector>
 
@@ -264,7 +265,7 @@ TEST(FsCopyFile, ReportsItsProgressOnTheContext) {
     ASSERT_FALSE(told.empty());
     EXPECT_EQ(told.back(), large.size());
     EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
-    // Only the final call if the file system shares blocks.
+    // There is only the final report if the file system shares blocks.
     EXPECT_TRUE(told.size() == 1 || told.size() == 3 || told.size() == 4) << told.size();
 
     told.clear();
@@ -317,7 +318,7 @@ TEST(FsCopyFile, G5_IsDestroyedInTheMiddle) {
     std::error_code ec;
     context.co_spawn(copy_into(
         dir / "a", dir / "b", [&](std::uintmax_t, std::uintmax_t) { context.stop(); }, ec));
-    context.run(); // and no descriptor is left
+    context.run(); // must not leak a descriptor
     EXPECT_LE(std::filesystem::file_size(dir / "b"), 80'000'000U);
 }
 
@@ -372,7 +373,7 @@ TEST(FsCopyFile, AFullFileSystemIsAnErrorOfEachFunction) {
     EXPECT_EQ(complaint, "");
 }
 
-/// A file system in user space may return EAGAIN from any call; it must be told apart from a target
+/// A file system in user space may return EAGAIN from any call; it must not be taken for a target
 /// that was replaced.
 TEST(FsCopyFile, ReportsEAGAINOfACall) {
     FS_TEST_NEEDS_FORK();

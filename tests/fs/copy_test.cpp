@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <string>
 #include <system_error>
@@ -122,7 +123,7 @@ TEST(FsCopy, DoesWhatTheStandardDoesWithAllOptions) {
                                               << source << " to " << target << " with "
                                               << static_cast<int>(options);
                             EXPECT_EQ(results[1], results[0]) << what;
-                            if (!results[0]) { // an error leaves what it has copied before
+                            if (!results[0]) { // an error leaves a partial copy
                                 EXPECT_EQ(pictures[1], pictures[0]) << what;
                             }
                         }

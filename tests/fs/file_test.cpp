@@ -168,10 +168,11 @@ task<> moved(const scratch& dir) {
     fs::file b = std::move(a);
     EXPECT_FALSE(a); // NOLINT(bugprone-use-after-move): the moved-from state is tested
     EXPECT_EQ(b.native_handle(), fd);
-    fs::file c = co_await fs::file::open(dir / "a");
-    const int other = c.native_handle();
+    coil_test::put(dir / "other", "");
+    fs::file c = co_await fs::file::open(dir / "other");
+    const coil_test::open_file other(c.native_handle());
     c = std::move(b);
-    EXPECT_FALSE(coil_test::is_open(other));
+    EXPECT_FALSE(other.is_open());
     EXPECT_EQ(c.release(), fd);
     EXPECT_FALSE(c); // NOLINT(bugprone-use-after-move)
     EXPECT_TRUE(coil_test::is_open(fd));

@@ -1,6 +1,8 @@
 #include "files.hpp"
 #include "needs_fork.hpp"
+#include "other_users.hpp"
 #include "support/descriptors.hpp"
+#include "support/file_protections.hpp"
 #include "trees.hpp"
 
 #include <coil/coil.hpp>
@@ -14,7 +16,6 @@
 #include <system_error>
 
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -30,15 +31,11 @@ using namespace fs_test;
 using coil_test::content_of;
 using coil_test::scratch;
 
-constexpr ::uid_t stranger = 12345;
-
 std::error_code error_of_write(const fs::path& p, fs::write_options options) {
     std::error_code ec;
     coil::run(fs::write_file(p, "attack", options, ec));
     return ec;
 }
-
-bool set_owner(const fs::path& p, ::uid_t owner) { return ::lchown(p.c_str(), owner, owner) == 0; }
 
 /// A directory with the permissions of /tmp.
 void make_sticky(const fs::path& p) {
@@ -50,8 +47,9 @@ TEST(FsHostileTrees, AtomicReplaceFollowsNoLinkThatTheKernelDoesNot) {
     if (::geteuid() != 0) {
         GTEST_SKIP() << "only root can change the owner of a link";
     }
-    if (content_of("/proc/sys/fs/protected_symlinks") != "1\n") {
-        GTEST_SKIP() << "fs.protected_symlinks is not 1: the kernel follows any link";
+    const coil_test::file_protections on('1');
+    if (!on.refusal().empty()) {
+        GTEST_SKIP() << on.refusal();
     }
     const scratch dir;
     make_sticky(dir / "tmp");
@@ -79,9 +77,10 @@ TEST(FsHostileTrees, AtomicReplaceFollowsNoLinkThatTheKernelDoesNot) {
 /// Makes a setting of proc_sys_fs(5) appear as 1 to this process. Returns the reason if it cannot.
 std::string pretend(const fs::path& dir, const char* setting) {
     coil_test::put(dir / "one", "1\n");
-    if (::unshare(CLONE_NEWNS) != 0 ||
-        ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-        ::mount((dir / "one").c_str(), (std::string("/proc/sys/fs/") + setting).c_str(), nullptr,
+    if (std::string refusal = have_private_mounts(); !refusal.empty()) {
+        return refusal;
+    }
+    if (::mount((dir / "one").c_str(), (std::string("/proc/sys/fs/") + setting).c_str(), nullptr,
                 MS_BIND, nullptr) != 0) {
         return std::string("SKIP: this process may not mount: ") + std::strerror(errno);
     }
@@ -134,14 +133,24 @@ TEST(FsHostileTrees, AtomicReplaceTakesNoFileThatTheKernelDoesNot) {
     }
     const scratch dir;
     make_sticky(dir / "tmp");
-    for (const ::mode_t mode : {01777U, 01770U, 0777U}) {
-        ASSERT_EQ(::chmod((dir / "tmp").c_str(), mode), 0);
-        coil_test::put(dir / "tmp" / "f", "old");
-        ASSERT_TRUE(set_owner(dir / "tmp" / "f", stranger));
-        const std::error_code replaced = error_of_write(dir / "tmp" / "f", fs::atomic_replace);
-        EXPECT_EQ(content_of(dir / "tmp" / "f"), replaced ? "old" : "attack");
-        EXPECT_EQ(replaced, error_of_write(dir / "tmp" / "f", {})) << mode;
-        stdfs::remove(dir / "tmp" / "f");
+    for (const char setting : {'0', '1', '2'}) {
+        const coil_test::file_protections protections(setting);
+        if (!protections.refusal().empty()) {
+            GTEST_SKIP() << protections.refusal();
+        }
+        for (const ::mode_t mode : {01777U, 01770U, 0777U}) {
+            ASSERT_EQ(::chmod((dir / "tmp").c_str(), mode), 0);
+            coil_test::put(dir / "tmp" / "f", "old");
+            ASSERT_TRUE(set_owner(dir / "tmp" / "f", stranger));
+            const std::error_code replaced = error_of_write(dir / "tmp" / "f", fs::atomic_replace);
+            EXPECT_EQ(content_of(dir / "tmp" / "f"), replaced ? "old" : "attack");
+            EXPECT_EQ(replaced, error_of_write(dir / "tmp" / "f", {})) << setting << mode;
+            // The setting 2 protects files in group-writable directories, too.
+            EXPECT_EQ(replaced == std::errc::permission_denied,
+                      (setting >= '1' && mode == 01777U) || (setting == '2' && mode == 01770U))
+                << setting << mode;
+            stdfs::remove(dir / "tmp" / "f");
+        }
     }
 }
 
@@ -180,12 +189,6 @@ TEST(FsHostileTrees, RemoveAllDoesNotEmptyWhatALinkWithASlashLeadsTo) {
     }
     EXPECT_EQ(coil::run(fs::remove_all(dir.path().native() + "/real/")), 3U);
     EXPECT_EQ(coil::run(fs::remove_all(dir / "link")), 1U);
-}
-
-struct ::stat status_of(const fs::path& p) {
-    struct ::stat found{};
-    EXPECT_EQ(::lstat(p.c_str(), &found), 0) << p;
-    return found;
 }
 
 fs::copy_tree_options keeping_owner() {

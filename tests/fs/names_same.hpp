@@ -88,7 +88,7 @@ inline void ask_of_random_trees(coil::io_context& context, int trees, std::uint6
     for (int i = 0; i < trees && !testing::Test::HasFailure(); ++i) {
         const std::uint64_t seed = coil_test::mixed(first_seed, static_cast<std::uint64_t>(i));
         SCOPED_TRACE(testing::Message() << "tree " << seed);
-        const temporary_tree tree(2); // queries have no effect outside of it
+        const temporary_tree tree(2); // not deep: a query that leaves the tree changes nothing
         make_random_tree(tree.root(), seed);
         const inside here(tree.root());
         random_source r(seed);
@@ -105,7 +105,7 @@ inline void ask_of_random_trees(coil::io_context& context, int trees, std::uint6
 
 #undef COIL_ASK_BOTH
 
-/// One change on two trees: the standard's function in one, coil's in the other.
+/// Applies each change to two trees: with the standard's function to one, with coil's to the other.
 class two_trees {
 public:
     two_trees(coil::io_context& context, path theirs, path ours)
@@ -114,7 +114,7 @@ public:
     template <class S, class Sc, class C, class Cc>
     void change(bool throwing, S standard, Sc standard_code, C of_coil, Cc of_coil_code) {
         said expected;
-        // The last change may have removed the permission to enter it.
+        // The last change may have removed the search permission of the directory.
         if (::access(theirs_.c_str(), X_OK) != 0) {
             make_reachable(theirs_);
             make_reachable(ours_);
@@ -136,7 +136,7 @@ public:
     int successes = 0;
 
 private:
-    /// Makes it and its ancestors in the temporary tree accessible to the owner again.
+    /// Makes `root` and its ancestors in the temporary tree accessible to the owner again.
     static void make_reachable(const path& root) {
         std::vector<path> below_top;
         for (path p = root; p.filename() == "n"; p = p.parent_path()) {
@@ -164,7 +164,8 @@ private:
 
 inline void change_something(two_trees& trees, random_source& r) {
     const path p = random_path_inside(r);
-    // If both paths are invalid, the ring reports the error of the second path's string first.
+    // `q` has to be valid: if both paths are invalid, io_uring reports the error of the second one,
+    // and the system calls of <filesystem> that of the first.
     path q = random_path_inside(r);
     if (q.empty() || q.native().size() >= PATH_MAX) {
         q = "a";

@@ -1,5 +1,5 @@
-// Values, errors and effects of coil::fs equal those of <filesystem>, with the ring's operations
-// and with system calls.
+// coil::fs has the values, errors and effects of <filesystem>, whether it uses the ring's opcodes
+// or system calls.
 
 #include "fs/again.hpp"
 #include "fs/names_same.hpp"
@@ -9,28 +9,28 @@ using namespace names_test;
 
 namespace {
 
-TEST(Names, QuestionsAreAnsweredAsTheStandardLibraryDoes) {
+TEST(Names, QueriesMatchTheStandardLibrary) {
     io_context context;
     ask_of_random_trees(context, coil_test::rounds(2, 15), 1);
 }
 
-TEST(Names, QuestionsAreAnsweredTheSameWithoutTheCallsOfTheRing) {
+TEST(Names, QueriesMatchTheStandardLibraryWithoutRingOpcodes) {
     const auto context = context_of_an_old_kernel();
     ASSERT_FALSE(context->loop().ring().supports(uring::opcode::statx));
     ask_of_random_trees(*context, coil_test::rounds(2, 15), 2);
 }
 
-TEST(Names, ChangesAreThoseOfTheStandardLibrary) {
+TEST(Names, ChangesMatchTheStandardLibrary) {
     io_context context;
     change_random_trees(context, coil_test::rounds(4, 20), 3);
 }
 
-TEST(Names, ChangesAreTheSameWithoutTheCallsOfTheRing) {
+TEST(Names, ChangesMatchTheStandardLibraryWithoutRingOpcodes) {
     const auto context = context_of_an_old_kernel();
     change_random_trees(*context, coil_test::rounds(4, 20), 4);
 }
 
-/// On trees with missing permissions, which do not apply to root.
+/// Compares the libraries on trees with missing permissions, which do not apply to root.
 void as_another_user(io_context& context, std::uint64_t seed) {
     ask_of_random_trees(context, coil_test::rounds(1, 20), seed);
     change_random_trees(context, coil_test::rounds(2, 20), seed);

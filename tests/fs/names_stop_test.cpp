@@ -5,6 +5,7 @@
 #include "support/descriptors.hpp"
 
 #include <functional>
+#include <memory>
 
 using namespace coil;
 using namespace names_test;
@@ -178,7 +179,7 @@ TEST(NamesStop, G5_DestroyedAtAnyMomentItLeavesNoDescriptor) {
     }
 }
 
-/// A context whose backend calls a function when that opcode is submitted with that name.
+/// A context whose backend calls `f` when `call` is submitted with `name` for the first time.
 std::unique_ptr<io_context> context_with(coil_test::opcode call, std::string name,
                                          std::function<void()> f) {
     auto door = std::make_shared<coil_test::door_backend::guard>();
@@ -203,7 +204,7 @@ TEST(NamesStop, ASymlinkInThePlaceOfWhatWasMadeIsNotFollowed) {
     stdfs::create_directories("top");
     stdfs::create_directories("elsewhere");
     int swapped = 0;
-    const auto context = context_with(coil_test::opcode::openat, "a", [&] {
+    const auto context = context_with(coil_test::opcode::openat2, "a", [&] {
         stdfs::remove("top/a");
         stdfs::create_symlink("../elsewhere", "top/a");
         ++swapped;
@@ -227,7 +228,7 @@ TEST(NamesStop, WorkContinuesInADirectoryThatIsMovedMeanwhile) {
     EXPECT_TRUE(stdfs::is_directory("moved/a/b/c"));
 }
 
-/// Requests the stop after the kernel has completed the request and before the loop sees that.
+/// Requests the stop after the kernel has completed the request, before the loop sees the result.
 task<> stop_when(const bool& asked, join_handle<>& work) {
     while (!asked) {
         co_await yield();

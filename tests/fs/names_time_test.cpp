@@ -3,6 +3,7 @@
 
 #include "fs/names_support.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-// Limits, users and mounts are changed in a child process, whose blocking pool starts anew.
+// Limits, users and mounts are changed in a child process, which has a new blocking pool.
 #if defined(__SANITIZE_THREAD__)
 #define FS_TEST_FORKS 0
 #elif defined(__has_feature)

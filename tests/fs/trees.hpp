@@ -48,8 +48,8 @@ inline void make_file(const stdfs::path& p, std::string_view content = {}) {
     std::ofstream(p, std::ios::binary) << content;
 }
 
-/// "d" in "d" in "d", `depth` of them, each with one more directory beside: deeper than the maximum
-/// path length.
+/// Creates `depth` nested directories "d", each with another directory beside it: deeper than the
+/// maximum path length.
 inline void make_deep(const stdfs::path& top, int depth) {
     int at = ::open(top.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (int i = 0; i < depth; ++i) {

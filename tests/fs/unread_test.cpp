@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// A write to a pipe, a socket or a terminal without a reader waits indefinitely; but it can be
-// cancelled as any other operation, and occupies no thread.
+// A write to a pipe, a socket or a terminal from which nothing is read waits indefinitely, but it
+// can be cancelled like any other operation and occupies no thread.
 
 namespace {
 
@@ -115,8 +115,8 @@ TEST(FsUnread, EverythingWrittenIsRead) {
     const fs::path fifo = dir / "fifo";
     ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
     const descriptor reader(::open(fifo.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-    const descriptor open_end(::open(fifo.c_str(), O_WRONLY | O_CLOEXEC)); // otherwise it ends
-                                                                           // immediately
+    // Without another writer, the pipe would end between the two writes.
+    const descriptor open_end(::open(fifo.c_str(), O_WRONLY | O_CLOEXEC));
     const std::string text = pattern(too_much + 12'345);
     for (const bool named : {true, false}) {
         std::string got;

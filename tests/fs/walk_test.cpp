@@ -3,6 +3,7 @@
 #include "trees.hpp"
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -186,8 +187,8 @@ TEST(FsWalk, FollowsLinksButNotInACircle) {
     int count = 0;
     EXPECT_FALSE(coil::run(
         error_of_walk(tmp / "top", fs::directory_options::follow_directory_symlink, count)));
-    // a and b; in b: aside, up, above; in aside: c, c/file, round. `above` leads to the directory
-    // with top, which is not entered because it is an ancestor, and aside with the same three.
+    // a and b; in b: aside, up, above; in aside: c, c/file, round. `above` leads to the parent of
+    // top, with top, which is not entered because it is an ancestor, and aside with the same three.
     EXPECT_EQ(count, 13);
 }
 

@@ -1,4 +1,4 @@
-// fs::watch: what happens to files and directories, in order.
+// fs::watch reports changes of files and directories, in order.
 
 #include "support/descriptors.hpp"
 #include "support/run.hpp"

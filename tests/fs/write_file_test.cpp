@@ -70,7 +70,7 @@ TEST(FsWriteFile, WritesInPlace) {
 
 std::string made_text() { return pattern(100'000); }
 
-TEST(FsWriteFile, KeepsAContainerThatDiesBeforeTheAwait) {
+TEST(FsWriteFile, OwnsATemporaryContainerUntilTheAwait) {
     const scratch dir;
     std::error_code ec;
     task<> a = fs::write_file(dir / "a", made_text());

@@ -1,4 +1,4 @@
-// interleave: results, order, kinds of keys, outputs and results.
+// interleave: order, kinds of keys, outputs and results.
 
 #include "interleave/support.hpp"
 
@@ -168,7 +168,7 @@ TEST(Interleave, TheRangeComputesNoMoreThanItMust) {
         EXPECT_EQ(*it, 0);
         ++it;
         EXPECT_EQ(*it, 1);
-    } // destroys the lookups that run
+    } // destroys the lookups in progress
     EXPECT_LE(started, 16);
 }
 

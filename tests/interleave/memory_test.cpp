@@ -1,4 +1,4 @@
-// Frames: how many, where they are, and that nothing grows with the number of keys.
+// Frames: their number and addresses, and that memory does not grow with the number of keys.
 
 #include "interleave/support.hpp"
 #include "support/run.hpp"
@@ -115,7 +115,7 @@ TEST(InterleaveMemory, FramesOfDifferentSizesAndAlignedLocalsWork) {
         co_await prefetch(&lines[0]);
         co_return lines[n % 20].values[3];
     };
-    for (int first = 0; first < 2; ++first) { // which size the places have
+    for (int first = 0; first < 2; ++first) { // the first lookup is small, then large
         const auto keys = std::views::iota(first, 100);
         std::vector<int> results;
         interleave(

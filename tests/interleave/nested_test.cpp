@@ -1,4 +1,4 @@
-// Lookups that await lookups, exceptions, and the end of what has not ended.
+// Lookups that await lookups, exceptions, and the destruction of unfinished lookups.
 
 #include "interleave/support.hpp"
 

@@ -1,5 +1,5 @@
-// The adapter of docs/guide/interop.md, which awaits a library's calls by from_callback and runs it
-// by a foreign_loop.
+// The adapter of docs/guide/interop.md, which awaits a library's calls with from_callback and runs
+// the library with a foreign_loop.
 
 #include "interop/kv_library.hpp"
 #include "support/backends.hpp"
@@ -97,7 +97,7 @@ protected:
             COIL_NEEDS_IO_URING();
         }
     }
-    /// Runs `use` with a connection to a server, and what runs the connection.
+    /// Runs `use` with a connection to a server, and the task that runs the connection.
     template <class Use>
     void run(Use use) {
         auto main = [](Use f) -> task<> {

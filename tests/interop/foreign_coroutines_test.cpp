@@ -119,7 +119,7 @@ public:
     using lazy_base<T>::lazy_base;
 };
 
-/// Like std::generator: it yields, and awaits nothing.
+/// Like std::generator: it yields, and cannot await anything.
 class numbers {
 public:
     struct promise_type {
@@ -173,10 +173,11 @@ Coroutine awaits_everything(thread_pool& pool) {
     co_await yield();
     sum += co_await io::nop(); // 0
     const auto [a, b] = co_await when_all(doubles(1), doubles(2));
-    sum += a + b;                                                                  // 6
-    sum += static_cast<int>((co_await when_any(sleep_for(1h), doubles(1))).index); // 1
-    sum += co_await timeout(doubles(1), 1h);                                       // 2
-    sum += co_await timeout(io::nop(), 1h);                                        // 0
+    sum += a + b; // 6
+    const auto first = co_await when_any(sleep_for(1h), doubles(1));
+    sum += static_cast<int>(first.index);    // 1
+    sum += co_await timeout(doubles(1), 1h); // 2
+    sum += co_await timeout(io::nop(), 1h);  // 0
     mutex m;
     co_await m.lock();
     m.unlock();
@@ -185,7 +186,8 @@ Coroutine awaits_everything(thread_pool& pool) {
     co_await e.wait();
     channel<int> c(1);
     co_await c.send(3);
-    sum += (co_await c.recv()).value();                                        // 3
+    const auto received = co_await c.recv();
+    sum += received.value();                                                   // 3
     sum += co_await from_callback<int>([](completion<int> done) { done(4); }); // 4
     sum += co_await blocking([] { return 5; });                                // 5
     sum += co_await on(pool, triples(2));                                      // 6
@@ -241,7 +243,10 @@ TYPED_TEST(ForeignCoroutines, PassExceptionsOn) {
 template <class Coroutine>
 Coroutine nests(int depth) {
     const auto below = [](int d) -> task<int> { co_return co_await nests<Coroutine>(d); };
-    co_return depth == 0 ? 0 : 1 + co_await below(depth - 1);
+    if (depth == 0) {
+        co_return 0;
+    }
+    co_return 1 + co_await below(depth - 1);
 }
 
 TYPED_TEST(ForeignCoroutines, NestInBothDirections) {
@@ -265,7 +270,7 @@ TYPED_TEST(ForeignCoroutines, AreDestroyedWithTheTaskThatOwnsThem) {
         io_context ctx;
         ctx.co_spawn(work(destroyed));
         ctx.co_spawn([]() -> task<> {
-            co_await sleep_for(2ms); // the other task has started before
+            co_await sleep_for(2ms); // the other task has started by then
             this_context().stop();
         });
         ctx.run();

@@ -1,4 +1,4 @@
-// foreign_loop: levels, a library that closes what is watched, the deadline, interruptions.
+// foreign_loop: level-triggered events, a closed watched descriptor, the deadline, interruptions.
 
 #include "support/backends.hpp"
 #include "support/descriptors.hpp"

@@ -427,7 +427,7 @@ public:
         const std::scoped_lock lock(mutex_);
         queue_.push_back(std::move(done));
     }
-    /// As a library that ends everything early.
+    /// Like a library that ends all calls early.
     void cancel() {
         std::vector<completion<int>> some;
         const std::scoped_lock lock(mutex_);

@@ -22,7 +22,7 @@ void kv_get(kv_client* of, const char* key, kv_answer answer, void* user);
 void kv_process(kv_client* of, int fd, bool readable, bool writable);
 long kv_next_timeout(const kv_client* of); // in milliseconds; -1: none
 void kv_process_timeouts(kv_client* of);
-void kv_close(kv_client* of); // gives all outstanding answers: kv_closed
+void kv_close(kv_client* of); // answers all outstanding calls with kv_closed
 // [/library]
 
 using kv_clock = std::chrono::steady_clock;

@@ -1,4 +1,5 @@
-// as_awaitable, as_sender and scheduler, with both ways of naming a sender's functions.
+// as_awaitable, as_sender and scheduler, with senders that have member functions (C++26) and with
+// senders that have tag_invoke.
 
 #include "interop/mini_senders.hpp"
 #include "support/run.hpp"
@@ -169,7 +170,7 @@ TYPED_TEST(Senders, AStopRequestReachesTheReceiversToken) {
     source.request_stop();
     EXPECT_TRUE(handle.get());
     ctx.join();
-    EXPECT_TRUE(coil::run(waits(), source.get_token())) << "stopped before";
+    EXPECT_TRUE(coil::run(waits(), source.get_token())) << "a stop requested before the start";
     const auto limited = [](auto w) -> task<> {
         try {
             co_await timeout(w(), 2ms);
@@ -191,7 +192,7 @@ TYPED_TEST(Senders, AShutdownStopsTheSenderAndWaits) {
         io_context ctx;
         ctx.co_spawn(waits(destroyed));
         ctx.co_spawn([]() -> task<> {
-            co_await sleep_for(2ms); // the other task has started before
+            co_await sleep_for(2ms); // the other task has started by then
             this_context().stop();
         });
         ctx.run();
@@ -400,7 +401,7 @@ TYPED_TEST(Senders, AReceiversStopTokenStopsTheTask) {
     });
     EXPECT_TRUE((mini::sync_wait<V, int>(as_sender<V>(ctx, naps()), source.get_token()).stopped));
     EXPECT_TRUE((mini::sync_wait<V, int>(as_sender<V>(ctx, naps()), source.get_token()).stopped))
-        << "stopped before";
+        << "a stop requested before the start";
     ctx.join();
 }
 

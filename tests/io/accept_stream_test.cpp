@@ -54,7 +54,7 @@ TEST_P(AcceptStream, G6_AFloodWaitsInTheBacklogNotInMemory) {
             EXPECT_TRUE(peer) << i << ": " << peer.error();
             all.emplace_back(*peer);
         }
-        // The queued ones had already been accepted.
+        // The queued connections had already been accepted.
         const std::size_t accepted_now = coil_test::open_descriptors().size() - before;
         if (multishot) {
             EXPECT_GE(accepted_now, all.size() / 2 - 64 - 8);
@@ -129,7 +129,7 @@ TEST_P(AcceptStream, IntoTheTableOfDirectDescriptors) {
             }
             co_await some_turns();
         }
-        // Their slots were closed, so the same slots are found again.
+        // Their slots were closed, so the same slots are allocated again.
         for (const int slot : slots) {
             EXPECT_EQ(co_await io::close(io::direct_descriptor{slot}), 0);
             EXPECT_EQ(co_await io::close(io::direct_descriptor{slot}), -EBADF);

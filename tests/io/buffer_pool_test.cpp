@@ -73,7 +73,7 @@ TEST_P(BufferPool, ALeaseMovesAndReturnsItsBufferOnce) {
         EXPECT_EQ(pool.available(), 1U);
         buffer_lease c = co_await take_from(pair, pool, "c");
         EXPECT_EQ(pool.available(), 0U);
-        c = std::move(b); // c's previous buffer is returned now, not when b ends
+        c = std::move(b); // c's previous buffer is returned now, not with b
         EXPECT_EQ(pool.available(), 1U);
         EXPECT_EQ(c.text(), "a");
         c.data()[0] = std::byte{'z'};
@@ -250,7 +250,7 @@ TEST(BufferPoolMemory, IsFreedWithItsContextOnAnyThread) {
     if (coil_test::sanitized) {
         GTEST_SKIP() << "a sanitizer keeps freed memory for a while";
     }
-    ::mallopt(M_ARENA_MAX, 1); // another arena, for one of the threads, would count with 64 MiB
+    ::mallopt(M_ARENA_MAX, 1); // a second arena, for a thread, would add 64 MiB
     const auto pages = [] {
         std::size_t count = 0;
         std::ifstream("/proc/self/statm") >> count;

@@ -137,7 +137,7 @@ TEST_F(CancelCall, G8_G9_EverythingExceptTheContextsOwnRequests) {
         auto a = eager(io::read(pipe.in, buf));
         auto b = eager(timeout(io::poll(pipe.in, POLLIN), 1h));
         auto c = eager(io::nop() && io::read(pipe.in, buf));
-        co_await sleep_for(3ms); // so the context has slept
+        co_await sleep_for(3ms); // so the context sleeps meanwhile
         EXPECT_EQ(co_await io::cancel_all(), 3);
         EXPECT_EQ(co_await a, -ECANCELED);
         EXPECT_EQ(co_await b, -ECANCELED);

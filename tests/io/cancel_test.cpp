@@ -4,6 +4,7 @@
 #include "support/backends.hpp"
 
 #include <atomic>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>

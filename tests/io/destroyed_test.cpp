@@ -77,7 +77,7 @@ TEST_F(Destroyed, G2_WhileARecvWithWaitallHasReceivedAPart) {
         EXPECT_EQ(co_await io::send(pair.b, "part"), 4);
         co_await sleep_for(1ms);
         victim.destroy();
-        const canary after = m; // data that arrived earlier is there; from now on nothing changes
+        const canary after = m; // includes the data so far; from now on nothing may change
         EXPECT_EQ(co_await io::send(pair.b, "more"), 4);
         co_await sleep_for(2ms);
         EXPECT_EQ(m.bytes, after.bytes);

@@ -149,7 +149,7 @@ TEST_F(EagerLife, G1_DestroyedWhileAwaited_TheAwaiterResumes) {
         pending.reset();
         EXPECT_EQ(co_await h, -ECANCELED);
 
-        // Complete, and its awaiter ready but not yet resumed.
+        // The operation is complete; its awaiter is ready but has not resumed yet.
         pending.emplace(io::nop());
         auto ready = spawn(waits(*pending));
         co_await yield();
@@ -224,7 +224,7 @@ TEST_F(EagerLife, G5_OutsideOfAnyFrameAtStop) {
     EXPECT_TRUE((*limited)->is_complete() && (*chain)->is_complete());
     p.put("x");
     context.reset();
-    living.reset(); // complete: the context may have been destroyed
+    living.reset(); // all are complete, so the context may be gone
     limited.reset();
     chain.reset();
     quick.reset();
@@ -246,7 +246,7 @@ TEST_F(EagerLife, G5_IsWorkOfTheContextAndEndsWithinTheRun) {
         std::this_thread::sleep_for(3ms);
         p.put("x");
     });
-    ctx.run(); // returns when it is complete, although no task is left
+    ctx.run(); // returns when `pending` is complete, although no task is left
     writer.join();
     EXPECT_TRUE(pending->is_complete());
     EXPECT_EQ(c[0], 'x');

@@ -119,12 +119,12 @@ TEST_F(Eager, OfALimitedOperation) {
         auto never = eager(timeout(io::read(pipe.in, buf), 2ms));
         EXPECT_EQ(co_await never, -ETIMEDOUT);
         auto unawaited = eager(timeout(io::read(pipe.in, buf), 1ms));
-        while (!unawaited.is_complete()) { // its timeout counts from its start
+        while (!unawaited.is_complete()) { // its timeout began when it started
             co_await sleep_for(1ms);
         }
         EXPECT_EQ(co_await unawaited, -ETIMEDOUT);
         auto quick = eager(timeout(io::write(pipe.out, "abc"), 1ms));
-        co_await sleep_for(5ms); // the timeout expires after it is complete
+        co_await sleep_for(5ms); // the timeout expires after the write is complete
         EXPECT_EQ(co_await quick, 3);
         const auto dropped = eager(timeout(io::read(pipe.in, {buf, 2}), 1h));
         EXPECT_EQ(co_await timeout(io::poll(pipe.in, POLLIN), 1s), static_cast<int>(POLLIN));

@@ -31,7 +31,7 @@ using uring::opcode;
 
 namespace {
 
-/// A context whose kernel has only nop and what the loop itself needs.
+/// A context whose kernel has only nop and the features that the loop itself needs.
 class Fallback : public ::testing::Test {
 protected:
     static std::shared_ptr<door_backend::guard> bare_backend() {

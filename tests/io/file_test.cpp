@@ -42,8 +42,9 @@ TEST_F(File, OpenatMakesADescriptorWithFlagsAndMode) {
     ::fstat(fd, &st);
     EXPECT_EQ(st.st_mode & 0777, 0640U);
     EXPECT_EQ(::fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    const coil_test::open_file file(fd);
     EXPECT_EQ(result_of(io::close(fd)), 0);
-    EXPECT_FALSE(coil_test::is_open(fd));
+    EXPECT_FALSE(file.is_open());
 }
 
 TEST_F(File, OpenatIsRelativeToADirectory) {

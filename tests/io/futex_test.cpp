@@ -214,6 +214,10 @@ TEST_F(Futex, G3_CancelledAndLimitedWaits) {
             h.cancel();
             EXPECT_EQ(co_await h, -ECANCELED);
         }
+        auto pending = eager(io::futex_wait(&w, 0));
+        co_await io::nop();
+        EXPECT_EQ(co_await io::cancel(pending), 0) << "the kernel's result is 1";
+        EXPECT_EQ(co_await pending, -ECANCELED);
         EXPECT_EQ(co_await timeout(io::futex_wait(&w, 0), 1ms), -ETIMEDOUT);
         EXPECT_EQ(co_await timeout(io::futex_waitv(on), 1ms), -ETIMEDOUT);
         EXPECT_EQ(co_await io::futex_wake(&w, 100), 0) << "no waiter is left";

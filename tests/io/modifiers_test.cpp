@@ -25,7 +25,7 @@ namespace {
 
 class Modifiers : public ::testing::Test {};
 
-/// Records the number of an operation when it completes.
+/// Records the name of an operation when it completes.
 template <class Op>
 task<> note(std::string& log, char name, Op op) {
     co_await std::move(op);
@@ -125,7 +125,7 @@ TEST_F(Modifiers, DrainWithBackPressure) {
             co_await each;
         }
         EXPECT_EQ(log.size(), 60U);
-        for (std::size_t i = 4; i < 60; i += 5) { // each barrier is honoured at its position
+        for (std::size_t i = 4; i < 60; i += 5) { // each barrier completes at its position
             EXPECT_EQ(log.find(static_cast<char>('A' + i)), i) << log;
         }
     };
@@ -209,7 +209,7 @@ TEST_F(Modifiers, DrainNeverReachesTheKernel_ForceAsyncDoes) {
         EXPECT_EQ(co_await io::force_async(io::drain(io::nop())), 0);
         EXPECT_EQ(co_await io::force_async(timeout(io::nop(), 1h)), 0);
         EXPECT_EQ(co_await io::force_async(io::nop() && io::nop()), 0);
-        // Not applied to a call that a timeout inside a chain must be able to cancel.
+        // force_async does not apply to a call that a timeout in a chain must be able to cancel.
         EXPECT_EQ(co_await (io::force_async(timeout(io::nop(), 1h)) && io::nop()), 0);
         EXPECT_EQ(co_await io::force_async(timeout(io::nop(), 1h) && io::nop()), 0);
     };

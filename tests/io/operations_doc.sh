@@ -71,7 +71,7 @@ def function_name(head):
     return m.group(1)
 
 
-# ---- what there is
+# ---- the headers and the library
 
 opcodes = dict(
     re.findall(r"^\s+(\w+) = \d+,\s*// (\d+\.\d+)", pathlib.Path("include/coil/uring/abi/sqe.hpp").read_text(), re.M)
@@ -128,7 +128,7 @@ def opcodes_of(bodies, seen):
 direct = set(re.findall(r"case (?:uring::)?opcode::(\w+):", code("src/uring/quick_calls.cpp")))
 tests = "\n".join(code(path) for path in pathlib.Path("tests").rglob("*_test.cpp"))
 
-# ---- what the page says
+# ---- the page
 
 
 def version(text):
@@ -154,7 +154,7 @@ def body_of(path, function):
     return text[start : text.index("\n}", start)]
 
 
-# How the epoll backend begins an operation: what the cases of its two functions do.
+# How the epoll backend begins an operation: the cases of its two functions.
 def cases(path, function):
     body = body_of(path, function)
     found = {}
@@ -190,7 +190,7 @@ def epoll_ways(named):
                 found.add("readiness")
             ways |= found or {"ring" if "send_message" in text else "direct"}
         else:
-            ways |= {"ring", "direct"}  # in src/uring/emulated
+            ways |= {"ring", "direct"}  # implemented in src/uring/emulated
     return ways
 
 

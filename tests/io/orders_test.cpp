@@ -4,7 +4,9 @@
 #include "io/support.hpp"
 #include "support/backends.hpp"
 
+#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -173,7 +175,7 @@ TEST(Orders, G3_TheReadCompletesBeforeTheCancelRequestIsRepeated) {
     EXPECT_EQ(t.cancels.size(), 1U);
 }
 
-/// Coroutines start, wait, are cancelled, limited, destroyed; the kernel completes requests in
+/// Coroutines start, wait, are cancelled, time out, are destroyed; the kernel completes requests in
 /// random order. Each SQE carries its number in the offset, from which its result is computed.
 class random_orders {
 public:
@@ -199,7 +201,7 @@ private:
     struct operation {
         std::uint64_t number;
         std::uint8_t flags;
-        std::uint64_t after = 0; // in a chain: the predecessor
+        std::uint64_t after = 0; // the predecessor in a chain, or 0
     };
 
     void submitted(const sqe& e) {
@@ -250,7 +252,7 @@ private:
     }
 
     void answer_some() {
-        // A cancellation first determines whether it finds its target.
+        // A cancellation determines whether it finds its target before it posts a completion.
         for (std::size_t i = random_() % (cancels_.size() + 1); i > 0; --i) {
             const sqe c = cancels_.front();
             cancels_.erase(cancels_.begin());
@@ -305,7 +307,7 @@ private:
         ++ended_;
     }
 
-    /// As above, in a coroutine without a task, which can be destroyed at any moment.
+    /// Like the above, in a coroutine without a task, which can be destroyed at any moment.
     manual doomed(std::uint64_t number, bool& ended) {
         char c;
         if (random_() % 2 == 0) {

@@ -118,13 +118,13 @@ TEST_P(TimeoutStream, TicksDoNotDrift) {
             const auto passed = co_await ticks.next();
             EXPECT_GE(passed, 1);
             count += passed;
-            // However late the tick is, the count is exact.
+            // However late a tick is, no tick is counted early.
             EXPECT_GE(std::chrono::steady_clock::now() - begin, interval * count);
         }
         const auto before = std::chrono::steady_clock::now() - begin;
         std::this_thread::sleep_for(20ms); // the context is blocked meanwhile
         count += co_await ticks.next();
-        // The last ticks may have been reported late; the earlier ones are all counted.
+        // The last few ticks may be reported later; all earlier ones are counted.
         EXPECT_GE(interval * (count + 4), before + 20ms);
     };
     run(main());
@@ -144,7 +144,7 @@ TEST_P(TimeoutStream, MissedTicksAreCounted) {
         const int taken = co_await timeout(ticks.next(), 0ms);
         EXPECT_TRUE(taken == -ETIMEDOUT || taken > 0) << taken;
         count += std::max(taken, 0);
-        co_await sleep_for(5ms); // one tick arrives and is not taken, others are due
+        co_await sleep_for(5ms); // one tick arrives and is not taken; others are due
         count += co_await ticks.next();
         const auto before = std::chrono::steady_clock::now() - begin;
         count += co_await ticks.next();
@@ -166,7 +166,7 @@ TEST_P(TimeoutStream, AnIntervalOfZeroHasAlwaysElapsed) {
     run(main());
 }
 
-TEST_P(TimeoutStream, G3_ForEverAndDestroyed) {
+TEST_P(TimeoutStream, G3_AnIntervalThatNeverElapsesIsDestroyed) {
     auto main = []() -> task<> {
         auto never = io::timeout_multishot(std::chrono::hours::max());
         EXPECT_EQ(co_await timeout(never.next(), 1ms), -ETIMEDOUT);

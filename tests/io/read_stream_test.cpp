@@ -54,7 +54,7 @@ TEST_P(ReadStream, APipeToItsEnd) {
 
 TEST_P(ReadStream, RecordsAreNotCut) {
     auto main = []() -> task<> {
-        // The number of an eventfd, and the packets of a pipe in packet mode.
+        // The counter of an eventfd, and the packets of a pipe in packet mode.
         buffer_pool pool(pool_of(2, 64));
         const descriptor counter{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
         auto numbers = io::read_multishot(counter, pool);

@@ -287,7 +287,7 @@ TEST_P(RecvStream, OnADirectDescriptor) {
 }
 
 TEST(RecvStreamOverflow, G6_CompletionsBeyondTheQueueAreNotLost) {
-    // A queue for four completions, and many more at once: the kernel ends multishot requests.
+    // Far more completions than the four that the queue holds: the kernel ends multishot requests.
     io_context context(coil_test::with([](auto& o) {
         o.entries = 2;
         o.cq_entries = 4;

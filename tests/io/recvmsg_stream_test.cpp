@@ -25,7 +25,7 @@ std::string_view text_of(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// A socket of 127.0.0.1 and its address.
+/// A socket bound to 127.0.0.1, and its address.
 struct udp_socket {
     udp_socket() : socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
         address.sin_family = AF_INET;
@@ -106,7 +106,7 @@ TEST_P(RecvmsgStream, ALengthBeyondTheBufferIsNotTakenForData) {
 
 TEST_P(RecvmsgStream, ALongMessageIsTruncatedAndFlagged) {
     auto main = []() -> task<> {
-        // 16 bytes of header and 13 for the name: the message begins at an odd offset.
+        // A header of 16 bytes and 13 for the name: the message begins at an odd offset.
         buffer_pool pool(pool_of(2, 64));
         const udp_socket server;
         const udp_socket client;
@@ -256,7 +256,7 @@ TEST_P(RecvmsgStream, G6_ANetlinkSocketThatLostMessagesSaysSo) {
         request.header.nlmsg_len = NLMSG_LENGTH(sizeof request.body);
         request.header.nlmsg_type = RTM_GETLINK + 1000; // invalid: answered with an error message
         request.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK;
-        // The answers exceed the socket's buffer.
+        // The answers exceed the socket's receive buffer.
         for (int i = 0; i < 100; ++i) {
             ::send(fd, &request, sizeof request, 0);
         }

@@ -1,4 +1,4 @@
-// read_fixed, write_fixed: as read and write, with registered buffers.
+// read_fixed, write_fixed: like read and write, but with registered buffers.
 
 #include "io/support.hpp"
 
@@ -98,7 +98,7 @@ TEST_F(RegisteredBuffer, MemoryThatIsNotRegisteredGivesEFAULT) {
     auto main = [](int f) -> task<> {
         std::vector<char> memory(4096 + 8);
         two_buffers b;
-        b.all[0] = {memory.data(), 4096}; // the rest is memory that is not registered
+        b.all[0] = {memory.data(), 4096}; // the last 8 bytes are not registered
         EXPECT_EQ(co_await io::read_fixed(f, {memory.data(), 8}, 0, 0), -EFAULT)
             << "no buffer is registered yet";
         co_await use_buffers(b.all);

@@ -75,7 +75,7 @@ TEST_F(SignalSet, G3_CancelledAndLimited_TheSignalIsNotLost) {
         handle.cancel();
         EXPECT_EQ(co_await handle, -ECANCELED);
         send(SIGUSR1);
-        // A loser that already has a signal.
+        // The losing child already has a signal.
         const auto first = co_await when_any(yield(), set.next());
         EXPECT_EQ(first.index, 0U);
         EXPECT_EQ(co_await timeout(set.next(), 1s), SIGUSR1);
@@ -132,7 +132,7 @@ TEST_F(SignalSet, G5_DestroyedWhileACoroutineWaits) {
     ctx.run();
     EXPECT_EQ(destroyed, 1);
     auto next = [](const signal_set& set) -> task<int> { co_return co_await set; };
-    send(SIGUSR1); // must not be given to the destroyed coroutine
+    send(SIGUSR1); // must not be lost to the destroyed coroutine
     EXPECT_EQ(coil::run(next(signals)), SIGUSR1);
 }
 
@@ -150,7 +150,7 @@ TEST_F(SignalSet, G1_OneOfSeveralWaitingSetsGetsTheSignal) {
         auto [a, b] = co_await when_all(first.next(), second.next());
         EXPECT_EQ(a, SIGUSR1);
         EXPECT_EQ(b, SIGUSR1);
-        // Both complete at once, before either result has been fetched.
+        // Both waits complete simultaneously, before either result has been fetched.
         send(SIGUSR1);
         auto [c, d] = co_await when_all(timeout(first.next(), 5ms), timeout(second.next(), 5ms));
         EXPECT_EQ(c + d, SIGUSR1 - ETIMEDOUT);

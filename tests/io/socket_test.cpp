@@ -174,7 +174,7 @@ TEST_F(Socket, ErrorsOfBind) {
     const descriptor fd = tcp();
     const coil_test::pipe_pair p;
     auto foreign = loopback();
-    foreign.sin_addr.s_addr = htonl(0xc0000201); // 192.0.2.1: not ours
+    foreign.sin_addr.s_addr = htonl(0xc0000201); // 192.0.2.1: not an address of this host
     auto same = [&](int s, const ::sockaddr* a, ::socklen_t n) {
         EXPECT_EQ(result_of(io::bind(s, a, n)), outcome(::bind(s, a, n)));
     };

@@ -59,7 +59,7 @@ TEST_P(Starvation, G7_ManyStreamsGetBuffersInTheOrderInWhichTheyWaited) {
             auto chunk = co_await incoming.next();
             EXPECT_EQ(chunk.result(), 64);
             done.push_back(number);
-            co_await sleep_for(100us); // the buffer is held for a while
+            co_await sleep_for(100us); // holds the buffer for a while
         };
         std::vector<join_handle<void>> all;
         for (int i = 0; i < streams; ++i) {
@@ -82,7 +82,7 @@ TEST_P(Starvation, G7_ManyStreamsGetBuffersInTheOrderInWhichTheyWaited) {
 }
 
 TEST_P(Starvation, G6_AGrantedStreamWithoutDataDoesNotStarveTheOthers) {
-    // Another reader has taken the data that the first one waited for.
+    // Another reader takes the data for which the first stream waits.
     if (!has_rings()) {
         GTEST_SKIP() << "without buffer rings each waiting stream takes a buffer, as documented";
     }
@@ -164,7 +164,7 @@ TEST_P(Starvation, G3_AStarvingWaitCanBeLimitedStoppedAndDestroyed) {
             put(c.b, full);
             auto third = io::recv_multishot(c.a, pool);
             EXPECT_EQ((co_await timeout(third.next(), 1ms)).result(), -ETIMEDOUT);
-        } // destroyed while it is in the pool's queue
+        } // `third` is destroyed while it is in the pool's queue
         // `second` is not awaited now: its place in the queue must not cost `first` the buffer.
         auto again = coil::spawn(take(first));
         co_await some_turns();

@@ -36,7 +36,7 @@ TEST_P(StreamEnd, G2_TheFrameThatWaitsIsDestroyed) {
             co_await some_turns(turns / 2);
             if (turns % 2 == 1) {
                 put(pair.b, "x");
-                co_await yield(); // from the second round on, the victim is about to resume
+                co_await yield(); // from the second round on, the victim is ready to resume
             }
             victim.destroy();
             if (turns % 2 == 1) {
@@ -59,7 +59,7 @@ TEST_P(StreamEnd, G3_TheStreamIsDestroyedWhileACoroutineWaitsForIt) {
         buffer_pool pool;
         auto incoming = std::make_unique<io::recv_stream>(s.a, pool, 0);
         auto waiter = coil::spawn(f(*incoming));
-        co_await yield(); // it begins to wait
+        co_await yield(); // the waiter begins to wait
         co_await some_turns(turns);
         if (data) {
             put(s.b, "data");
@@ -197,12 +197,12 @@ TEST_P(StreamEnd, G5_AStreamThatOutlivesAStopAndItsContext) {
     coil_test::run_on(*context, hears_nothing_of_it(incoming, s));
     context.reset();
     EXPECT_EQ(pool.available(), pool.size());
-    connections.reset(); // accepted sockets are closed; slots of a destroyed ring are not
+    connections.reset(); // closes accepted sockets, but no slots of a destroyed ring
     direct.reset();
 }
 
 TEST_P(StreamEnd, G5_ThousandsOfThemThatNoFrameOwns) {
-    constexpr std::size_t count = 1500; // more than one request cancels
+    constexpr std::size_t count = 1500; // cancelling them takes more than one request
     const socket_pair s;
     buffer_pool pool(pool_of(2048, 64));
     std::deque<io::recv_stream> streams;

@@ -1,4 +1,4 @@
-// The memory that a stream needs, and its behaviour without memory. This program counts its
+// The memory that a stream needs, and its behaviour when allocation fails. This program counts its
 // allocations.
 
 #include "io/stream_support.hpp"
@@ -89,19 +89,19 @@ TEST_P(StreamMemory, G6_WithoutMemoryConnectionsAreClosedAndTheErrorIsReported) 
         }
         out_of_memory = false;
         if (multishot) {
-            for (int i = 0; i < 2; ++i) { // as many as fit
+            for (int i = 0; i < 2; ++i) { // queued without allocating
                 EXPECT_GE(descriptor{co_await connections.next()}, 0);
             }
             EXPECT_EQ(co_await connections.next(), -ENOMEM);
         }
-        // The stream recovers, at the latest with a new connection.
+        // The stream recovers, at the latest when the next connection arrives.
         clients.push_back(l.connect());
         EXPECT_GE(descriptor{co_await connections.next()}, 0);
     };
     run(main(has_rings()));
 }
 
-TEST_P(StreamMemory, G6_WithoutMemoryBytesEndAtTheGap) {
+TEST_P(StreamMemory, G6_WithoutMemoryAnErrorIsReportedWhereBytesWereLost) {
     COIL_SKIP_UNDER_FAULTS("completions are counted");
     if (!has_rings()) {
         GTEST_SKIP() << "without multishot requests at most one result is queued";
@@ -123,7 +123,7 @@ TEST_P(StreamMemory, G6_WithoutMemoryBytesEndAtTheGap) {
         EXPECT_EQ((co_await incoming.next()).result(), -ENOMEM);
         put(s.b, "x");
         EXPECT_GT((co_await incoming.next()).result(), 0);
-        EXPECT_EQ(pool.available(), pool.size()); // lost buffers were returned
+        EXPECT_EQ(pool.available(), pool.size()); // the buffers of lost bytes were returned
     };
     run(main());
 }

@@ -29,7 +29,7 @@ TEST(StreamDeathTest, TwoCoroutinesAtOnce) {
             coil::spawn(with_stop_token(wait_for(incoming), stop.get_token()));
         co_await some_turns();
         if (ready) {
-            stop.request_stop(); // it has not resumed yet
+            stop.request_stop(); // the first coroutine is ready but has not resumed yet
         }
         co_await wait_for(incoming);
     };
@@ -75,7 +75,7 @@ TEST(StreamDeathTest, DestroyedOnAnotherThreadWhileItWaitsForABuffer) {
         buffer_pool pool(pool_of(1, 64));
         auto incoming = std::make_unique<io::recv_stream>(s.a, pool, 0);
         put(s.b, std::string(128, 'x'));
-        const auto held = co_await incoming->next(); // the only one
+        const auto held = co_await incoming->next(); // the only buffer
         EXPECT_EQ(held.result(), 64);
         auto waits = coil::spawn(wait_for(*incoming));
         co_await some_turns();

@@ -1,5 +1,5 @@
-// Zero-copy sends: two completions, one result, and the buffer may be reused when the await returns
-// (G2).
+// Zero-copy sends: two completions, one result, and the buffer may be reused after the await
+// returns (G2).
 
 #include "io/support.hpp"
 #include "support/backends.hpp"
@@ -351,7 +351,7 @@ TEST_F(ZeroCopyCompletions, G2_DestroyingAFrameWaitsForTheNotification) {
 }
 
 TEST_F(ZeroCopyCompletions, G1_TheNotificationOfACancelledLinkCompletesNothing) {
-    // What Linux posts for a send after a failed link: a result without F_MORE, and a notification.
+    // For a send after a failed link, Linux posts a result without F_MORE, and a notification.
     auto main = [this]() -> task<> {
         auto fails = []() -> task<int> {
             co_return co_await (io::openat(-1, "", 0) && io::send_zc(3, "x"));

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <memory>
 #include <thread>
 
 // io_uring_setup(2), io_uring_enter(2) and io_uring_register(2).
@@ -12,7 +13,7 @@
 namespace liburing_shim {
 namespace {
 
-/// Whether the memory is readable; otherwise the call gives -EFAULT.
+/// Whether the memory is readable; otherwise the call returns -EFAULT.
 bool touches(const void* p, std::size_t size) {
     int pipe_ends[2];
     if (raw(SYS_pipe2, reinterpret_cast<long>(pipe_ends), 0) != 0) {
@@ -105,7 +106,7 @@ long setup_ring(unsigned entries, params* p) {
         return error;
     }
     r->setup = *p;
-    // A single-issuer ring is entered by its thread.
+    // A single-issuer ring is entered only by its own thread.
     r->pumped = r->polls || (flags & own_thread) == 0;
     return add_ring(r);
 }
@@ -203,7 +204,7 @@ long enter_ring(emulated_ring& r, unsigned submit, unsigned least, unsigned flag
         result = submit;
         submit = 0;
     }
-    // A slice is too short for a minimum time.
+    // A slice may be shorter than the minimum wait time.
     const bool whole = r.through != nullptr && arg.min_wait_usec != 0;
     if (!threaded || whole || (flags & getevents) == 0 || least == 0) {
         const my_turn turn(r);

@@ -52,7 +52,7 @@ void pump_once() {
         }
         inside = true;
         if (!r->closed && r->through != nullptr && !r->polls) {
-            r->through->refresh(); // its thread enters, or the kernel interrupts it
+            r->through->refresh(); // its own thread enters, or the kernel interrupts it
             r->report();
         } else if (!r->closed) {
             const unsigned submit = r->polls ? r->published() : 0;
@@ -64,7 +64,7 @@ void pump_once() {
     }
 }
 
-// fork(2): the child has no pump, and the rings are not in the middle of a call.
+// fork(2): the child has no pump, and none of its rings is in the middle of a call.
 void before_fork() {
     everything& a = all();
     a.guard.lock();

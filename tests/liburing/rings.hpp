@@ -43,7 +43,7 @@ inline long raw(long n, long a = 0, long b = 0, long c = 0, long d = 0, long e =
 
 struct emulated_ring {
     std::unique_ptr<backend> k;
-    through_ring* through = nullptr; // k, unless that is the epoll backend
+    through_ring* through = nullptr; // `k`, or null if that is the epoll backend
     pid_t process = ::getpid();
     backend::mapping memory{};
     params setup{};
@@ -98,14 +98,14 @@ everything& all();
 extern thread_local int registered[most_registered];
 /// True while the backend runs: its calls and threads are not intercepted.
 extern thread_local bool inside;
-/// The program has more than one thread.
+/// Whether the program has more than one thread.
 extern std::atomic<bool> threaded;
 
 ring_pointer find(int fd);
 ring_pointer find(unsigned fd, bool by_registration);
 void start_pump();
 void close_ring(int fd);
-/// io_uring's three calls; `mine`: whether the call was one of them.
+/// Executes one of io_uring's three calls; sets `mine` to whether the call is one of them.
 long ours(long n, const long* a, bool& mine);
 
 struct my_turn {

@@ -116,8 +116,8 @@ int through_ring::enter(unsigned to_submit, unsigned min_complete, unsigned flag
     return (result == -ETIME || result == -EINTR) && unread() != 0 ? 0 : result;
 }
 
-/// What ring::enter() has no arguments for: registered arguments, arguments of a wrong size, and a
-/// submission of fewer entries than are committed.
+/// Handles what ring::enter() cannot express: registered arguments, arguments of a wrong size, and
+/// a submission of fewer entries than are committed.
 int through_ring::enter_directly(unsigned to_submit, unsigned missing, unsigned flag_bits,
                                  const void* arg, std::size_t arg_size) noexcept {
     ring& r = *ring_;
@@ -162,7 +162,7 @@ void through_ring::post(const cqe& c) noexcept {
     store(cq(tail), at + 1);
 }
 
-/// `flush`: also while the program's queue is flagged as overflowed, as enter() with getevents.
+/// With `flush`, copies even if the queue is flagged as overflowed, like enter() with getevents.
 void through_ring::copy_completions(bool flush) noexcept {
     ring& r = *ring_;
     while (flush || (load(sq(flags)) & sq_flag::cq_overflow) == 0) {

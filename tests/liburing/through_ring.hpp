@@ -28,7 +28,7 @@ public:
     int native_handle() const noexcept override { return ring_->native_handle(); }
     std::string_view name() const noexcept override { return "uring::ring"; }
 
-    /// Copies what changed without entering. Any thread, while no other uses the object.
+    /// Copies new completions without entering. Any thread, while no other uses the object.
     void refresh() noexcept { copy_completions(false); }
 
     /// Closes the ring. The program's queues stay valid.

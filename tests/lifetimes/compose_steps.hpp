@@ -86,7 +86,7 @@ inline task<> supervisor_step(world& w, const step& s) {
     }
     switch (s.index % 4) {
     case 0:
-        break; // left
+        break; // left without a join
     case 1:
         children.cancel();
         co_await children.join();

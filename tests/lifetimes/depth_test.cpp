@@ -20,7 +20,7 @@ using namespace lifetime_test;
 
 namespace {
 
-// With a sanitizer each frame is a separate allocation with bookkeeping of its own.
+// With a sanitizer each frame is a separate allocation with additional bookkeeping.
 constexpr int depth = coil_test::sanitized ? 50'000 : 1'000'000;
 
 // ---- async_task
@@ -66,7 +66,7 @@ ISOLATED_TEST(Depth, G10_AChainOfInlineAsyncTasksCompletes) {
 
 ISOLATED_TEST(Depth, G10_AChainOfInlineAsyncTasksThatAwaitTasksCompletes) {
     on_small_stack([] {
-        constexpr int shorter = depth / 4; // three coroutines each
+        constexpr int shorter = depth / 4; // each level has three coroutines
         door gate;
         inline_task last = links::first(gate);
         for (int i = 1; i < shorter; ++i) {
@@ -83,7 +83,7 @@ ISOLATED_TEST(Depth, G10_AMeshOfInlineAsyncTasksCompletes) {
         constexpr int layers = depth / 20;
         door gate;
         std::vector<inline_task> all;
-        all.reserve(3 * layers); // they are referred to
+        all.reserve(3 * layers); // keeps references to the elements valid
         all.push_back(links::first(gate));
         while (all.size() + 3 <= all.capacity()) {
             inline_task& before = all.back();
@@ -164,6 +164,7 @@ enum class by {
     for_each_concurrent,
     shield,
     token,
+    generator,
     several
 };
 
@@ -210,6 +211,15 @@ task<> by_token(tree& t, int below) {
     co_await with_stop_token(level(t, below), nobody.get_token());
 }
 
+async_generator<int> elements(tree& t, int below) {
+    co_await level(t, below);
+    co_yield 1;
+}
+task<> by_generator(tree& t, int below) {
+    auto all = elements(t, below);
+    co_await all.next();
+}
+
 task<> next_level(tree& t, int below, by how) {
     switch (how) {
     case by::await:
@@ -232,12 +242,14 @@ task<> next_level(tree& t, int below, by how) {
         return by_shield(t, below);
     case by::token:
         return by_token(t, below);
+    case by::generator:
+        return by_generator(t, below);
     default:
         return next_level(t, below, static_cast<by>(below % static_cast<int>(by::several)));
     }
 }
 
-/// A number below zero is a leaf: -1 ends at once, -2 never.
+/// A number below zero is a leaf: -1 ends immediately, -2 never.
 task<> level(tree& t, int below) {
     const counted local(t.alive);
     if (below > 0) {
@@ -333,8 +345,9 @@ TREE_TESTS(NestedSupervisors, by::supervisor)
 TREE_TESTS(NestedForEachConcurrents, by::for_each_concurrent)
 TREE_TESTS(NestedShields, by::shield)
 TREE_TESTS(NestedTokens, by::token)
+TREE_TESTS(NestedGenerators, by::generator)
 TREE_TESTS(NestedCombinations, by::several)
-// A shield keeps a request from what is below it.
+// Not for shields, which keep stop requests from the levels below.
 STOPPED_TREE_TEST(NestedAwaits, by::await)
 STOPPED_TREE_TEST(NestedWhenAlls, by::when_all)
 STOPPED_TREE_TEST(NestedWhenAllsOfRanges, by::when_all_range)
@@ -354,7 +367,7 @@ ISOLATED_TEST(Depth, G10_G12_AnExceptionLeavesNestedAwaits) {
     });
 }
 
-// ---- tasks that own each other by their parameters
+// ---- tasks that own other tasks through their parameters
 
 struct wrapping {
     static task<> wrap(task<> inner, std::atomic<int>& alive) {
@@ -406,7 +419,7 @@ ISOLATED_TEST(Depth, G10_TasksInParametersAreDestroyed) {
 
 // ---- order
 
-/// A child may refer to the frame that awaits it, and a child of a combination to all frames above.
+/// A child may refer to the frame of its awaiter, and a combination's child to all frames above it.
 TEST(Depth, G5_ChildrenAreDestroyedBeforeWhatTheyReferTo) {
     std::vector<int> order;
     struct work {

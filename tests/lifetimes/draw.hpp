@@ -6,6 +6,7 @@
 #include <array>
 #include <iterator>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -106,7 +107,7 @@ private:
             s.where = draw_place();
             s.context = random_.below(result_.contexts);
             s.catches = !random_.one_in(3);
-            // Often one: deep rather than wide.
+            // Often the minimum: programs are deep rather than wide.
             const unsigned most = random_.one_in(2) ? s.what->fewest : s.what->most;
             for (unsigned k = random_.between(s.what->fewest, most); k > 0; --k) {
                 s.bodies.push_back(draw_body(depth + 1));
@@ -144,6 +145,12 @@ private:
             r.detached = r.detached && filter_.has("detached");
         }
         std::erase_if(p.roots, gone);
+        if (std::ranges::any_of(p.roots, [](const root& r) { return has_chain(r.work); })) {
+            for (root& r : p.roots) {
+                suit_chains(r.work);
+            }
+            std::erase_if(p.roots, gone);
+        }
         for (attack& a : p.attacks) {
             std::erase_if(a.actions, [&](const action& each) {
                 return !filter_.has(deed_names.at(static_cast<std::size_t>(each.what)));
@@ -168,6 +175,28 @@ private:
             }
             for (body& each : s.bodies) {
                 reduce(each, depth + 1);
+            }
+        }
+    }
+
+    static bool has_chain(const body& b) {
+        return std::ranges::any_of(b.steps, [](const step& s) {
+            return std::string_view(s.what->name) == "chain" ||
+                   std::ranges::any_of(s.bodies, &has_chain);
+        });
+    }
+    /// Several threads leave the scopes of a chain simultaneously. Destructors that then wait for
+    /// each other may not end if one of the scopes is on the heap, or if one of the tasks is on an
+    /// executor that is not a context (architecture.md, "Cycles of destructors").
+    static void suit_chains(body& b) {
+        std::erase_if(
+            b.steps, [](const step& s) { return std::string_view(s.what->name) == "scope_reset"; });
+        for (step& s : b.steps) {
+            if (s.where != place::here) {
+                s.where = place::context;
+            }
+            for (body& each : s.bodies) {
+                suit_chains(each);
             }
         }
     }

@@ -2,6 +2,7 @@
 
 #include "lifetimes/world.hpp"
 
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -13,6 +14,33 @@ inline task<> on_step(world& w, const step& s) {
     const witness here(w);
     const auto ex = w.executor(s.where, s.context);
     co_await coil::on(ex, play(w, s.bodies.front()));
+}
+
+/// A chain of tasks, each on another context and in an unjoined scope of the task before it.
+inline task<> chain_link(world& w, const step& s, unsigned more) {
+    const witness here(w);
+    if (more == 0) {
+        co_await play(w, s.bodies.front());
+        co_return;
+    }
+    auto goes = [](world& all, const step& which, unsigned n) -> task<> {
+        const witness there(all);
+        co_await coil::on(all.context(which.context + n), chain_link(all, which, n - 1));
+    };
+    coil::scope local;
+    const auto on_heap = s.variant % 4 == 0 ? std::make_unique<coil::scope>() : nullptr;
+    (on_heap ? *on_heap : local).spawn(goes(w, s, more));
+    if (on_heap) { // joined: several threads that leave such scopes together may hang
+        co_await coil::shield(coil::sleep_for(10ms));
+        co_await (*on_heap).join();
+    } else {
+        co_await coil::sleep_for(s.variant % 3 == 0 ? short_time(s) : 10ms);
+    }
+}
+
+inline task<> chain_step(world& w, const step& s) {
+    const witness here(w);
+    co_await chain_link(w, s, 1 + s.index % 6);
 }
 
 inline task<> resume_on_step(world& w, const step& s) {
@@ -70,7 +98,7 @@ inline task<> asyncify_step(world& w, const step& s) {
     }
 }
 
-/// What a function does on another thread: work for a while, until it is asked to stop.
+/// The work of a function on another thread: takes a while, observes stops, throws, or ends.
 inline void do_for_a_while(const step& s, const coil::inplace_stop_token& token) {
     switch (s.variant % 4) {
     case 0:

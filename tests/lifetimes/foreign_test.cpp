@@ -110,7 +110,7 @@ ISOLATED_TEST(Foreign, G1_AForeignCoroutineAwaitsAGenerator) {
     EXPECT_EQ(sum, 10);
 }
 
-/// Awaits that complete at once alternate with awaits that are resumed by foreign code.
+/// Awaits that complete immediately alternate with awaits that are resumed by foreign code.
 ISOLATED_TEST(Foreign, G1_AForeignCoroutineAwaitsOneAfterTheOther) {
     plain_door gate;
     std::vector<int> seen;
@@ -146,7 +146,7 @@ ISOLATED_TEST(Foreign, G1_AForeignCoroutineAwaitsOneAfterTheOther) {
     EXPECT_EQ(seen, (std::vector<int>{1, 2, 3, 4, 5}));
 }
 
-/// What a foreign coroutine awaits in a loop does not grow the stack.
+/// Awaits of a foreign coroutine in a loop do not grow the stack.
 ISOLATED_TEST(Foreign, G10_AForeignCoroutineAwaitsManyTasks) {
     constexpr int many = coil_test::sanitized ? 100'000 : 1'000'000;
     long sum = 0;

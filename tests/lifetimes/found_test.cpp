@@ -3,6 +3,7 @@
 #include "lifetimes/support.hpp"
 
 #include <atomic>
+#include <latch>
 #include <optional>
 #include <semaphore>
 #include <system_error>
@@ -12,10 +13,10 @@ using namespace lifetime_test;
 
 namespace {
 
-// on() to the task's own context, and from there on() to a looper that is busy: the shutdown must
-// wait for the looper before it destroys the outer task.
+// A task awaits on() of its own context, whose child awaits on() of a busy looper. The shutdown
+// must wait for the looper before it destroys the outer task.
 
-ISOLATED_TEST(Found, G5_StopWithOnOfTheSameContextAndALooperBehindIt) {
+ISOLATED_TEST(Found, G5_AStopWhileAChildOnTheSameContextAwaitsABusyLooper) {
     std::atomic<int> alive = 0;
     std::binary_semaphore begun{0};
     std::binary_semaphore may_return{0};
@@ -78,7 +79,7 @@ ISOLATED_TEST(Found, G5_ThreeContextsInARowAreStoppedAtOnce) {
     }
 }
 
-// As section 3 of issue_test.cpp, but for contexts without a common runtime.
+// The case "a task moves to a context that has ended" of issue_test.cpp, without a common runtime.
 
 ISOLATED_TEST(Found, G5_ATaskMovesToAStoppedContextWhileItsCallersShutdownWaits) {
     std::atomic<int> alive = 0;
@@ -136,8 +137,8 @@ ISOLATED_TEST(Found, G5_AScopeIsLeftWhoseRemoteChildHasARemoteChildHere) {
     EXPECT_EQ(alive, 0);
 }
 
-/// In the chain of awaiters from the task here to the scope that is left, there is a scope of the
-/// other context. This thread must not read it.
+/// The chain of awaiters from the task on this context up to the scope that is destroyed contains a
+/// scope of the other context. This thread must not read that scope.
 ISOLATED_TEST(Found, G5_AScopeIsLeftAndATaskOfARemoteScopeHasMovedHere) {
     std::atomic<int> alive = 0;
     io_context b;
@@ -309,6 +310,201 @@ ISOLATED_TEST(Found, G5_ARunLoopIsDestroyedWhileAnAsyncTaskReturnsToIt) {
         } // the call has ended, and the resumption is in the loop's queue
     }
     EXPECT_EQ(alive, 0);
+}
+
+// A task of a thread pool is not destroyed with its awaiter, only asked to stop. Here it waits,
+// through a task of the context b, for a task of the context a, whose thread is blocked in that
+// destructor. No request to destroy a task reaches b.
+
+ISOLATED_TEST(Found, G5_AScopeIsLeftWhileAPoolsTaskWaitsForATaskOfTheSameContext) {
+    std::atomic<int> alive = 0;
+    std::binary_semaphore begun{0};
+    thread_pool pool(1);
+    {
+        io_context a;
+        io_context b;
+        auto on_b = [&]() -> task<> {
+            const counted local(alive);
+            co_await on(a, sleeps_for_ever(alive, begun));
+        };
+        auto on_pool = [&]() -> task<> {
+            const counted local(alive);
+            co_await on(b, on_b());
+        };
+        auto child = [&]() -> task<> {
+            const counted local(alive);
+            co_await on(pool, on_pool());
+        };
+        auto leaves = [&]() -> task<> {
+            scope children;
+            children.spawn(child());
+            while (!begun.try_acquire()) {
+                co_await yield();
+            }
+        };
+        a.co_spawn(leaves());
+        b.start();
+        a.run();
+        b.stop();
+        b.join();
+    }
+    EXPECT_EQ(alive, 0);
+}
+
+// A child joins a scope that is a local variable of another task. Destroying the child must not
+// request the destruction of tasks that the children of that scope wait for. Such a request would
+// outlive the destructor to which it refers, and a destructor on another thread would read it.
+
+ISOLATED_TEST(Found, G5_AScopeIsLeftWhoseChildJoinsTheScopeOfAnotherTask) {
+    std::atomic<int> alive = 0;
+    std::binary_semaphore busy_begun{0};
+    std::latch leaving(2);
+    coil::event begun;
+    coil::event may_end;
+    bool was_destroyed = false;
+    io_context a;
+    io_context b;
+    io_context third;
+    const auto elsewhere = [&]() -> task<> {
+        const counted local(alive);
+        begun.set();
+        co_await may_end.wait();
+    };
+    const auto waits_for_elsewhere = [&]() -> task<> {
+        try {
+            co_await on(b, elsewhere());
+        } catch (const std::system_error&) {
+            was_destroyed = true;
+        }
+    };
+    const auto joins = [&](scope& other) -> task<> { co_await other.join(); };
+    const auto sleeps = [&]() -> task<> { co_await sleep_for(1h); };
+    const auto leaves = [&](scope& other) -> task<> {
+        scope children;
+        children.spawn(joins(other));
+        children.spawn(sleeps());
+        co_await sleep_for(5ms);
+        leaving.arrive_and_wait();
+        std::this_thread::sleep_for(20ms); // the thread of b is in a destructor
+    };
+    const auto owns = [&]() -> task<> {
+        scope children;
+        children.spawn(waits_for_elsewhere());
+        co_await begun.wait();
+        co_await spawn(leaves(children));
+        co_await sleep_for(100ms);
+        may_end.set();
+        co_await children.join();
+    };
+    const auto busy = [&]() -> task<> {
+        busy_begun.release();
+        co_await yield();
+        std::this_thread::sleep_for(200ms);
+        co_await sleep_for(1h);
+    };
+    const auto waits_for_busy = [&]() -> task<> { co_await on(third, busy()); };
+    const auto waits_in_a_destructor = [&]() -> task<> {
+        {
+            scope children;
+            children.spawn(waits_for_busy());
+            co_await begun.wait();
+            while (!busy_begun.try_acquire()) {
+                co_await yield();
+            }
+            leaving.arrive_and_wait();
+        }
+        co_await may_end.wait();
+    };
+    a.co_spawn(owns());
+    b.co_spawn(waits_in_a_destructor());
+    third.start();
+    std::jthread thread([&] { b.run(); });
+    a.run();
+    thread.join();
+    third.stop();
+    third.join();
+    EXPECT_FALSE(was_destroyed);
+    EXPECT_EQ(alive, 0);
+}
+
+/// The same, caused by a request to destroy a remote child that waits for the group of another
+/// task. The child ends earlier than the task for which a child of the group waits.
+ISOLATED_TEST(Found, G5_ARemoteChildThatWaitsForTheGroupOfAnotherTaskIsDestroyed) {
+    std::binary_semaphore busy_begun{0};
+    std::latch leaving(2);
+    coil::event far_begun;
+    coil::event may_wait;
+    coil::event over;
+    io_context a;
+    io_context b;
+    io_context third;
+    io_context fourth;
+    task_group<void>* shared = nullptr;
+    const auto far = [&]() -> task<> {
+        far_begun.set();
+        co_await over.wait();
+    };
+    const auto waits_for_far = [&]() -> task<> { co_await on(third, far()); };
+    const auto sleeps = [&]() -> task<> { co_await sleep_for(1h); };
+    const auto owns = [&]() -> task<> {
+        task_group<void> group;
+        shared = &group;
+        group.spawn(waits_for_far());
+        group.spawn(sleeps());
+        co_await far_begun.wait();
+        may_wait.set();
+        co_await sleep_for(300ms);
+        over.set();
+        while (group.size() > 0) {
+            co_await yield();
+        }
+    };
+    const auto waits_for_the_group = [&]() -> task<> {
+        co_await may_wait.wait();
+        co_await shared->next(); // waits for the end of the one that sleeps
+    };
+    const auto waits_for_that = [&]() -> task<> { co_await on(b, waits_for_the_group()); };
+    const auto leaves = [&]() -> task<> {
+        {
+            scope children;
+            children.spawn(waits_for_that());
+            co_await may_wait.wait();
+            co_await sleep_for(20ms);
+            leaving.arrive_and_wait();
+            std::this_thread::sleep_for(20ms); // the thread of `third` is in a destructor
+        }
+        co_await over.wait();
+    };
+    const auto busy = [&]() -> task<> {
+        busy_begun.release();
+        co_await yield();
+        std::this_thread::sleep_for(200ms);
+        co_await sleep_for(1h);
+    };
+    const auto waits_for_busy = [&]() -> task<> { co_await on(fourth, busy()); };
+    const auto waits_in_a_destructor = [&]() -> task<> {
+        {
+            scope children;
+            children.spawn(waits_for_busy());
+            co_await may_wait.wait();
+            while (!busy_begun.try_acquire()) {
+                co_await yield();
+            }
+            leaving.arrive_and_wait();
+        }
+        co_await over.wait();
+    };
+    a.co_spawn(leaves());
+    b.co_spawn(owns());
+    third.co_spawn(waits_in_a_destructor());
+    fourth.start();
+    std::jthread on_b([&] { b.run(); });
+    std::jthread on_third([&] { third.run(); });
+    a.run();
+    on_b.join();
+    on_third.join();
+    fourth.stop();
+    fourth.join();
 }
 
 } // namespace

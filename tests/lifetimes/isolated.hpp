@@ -33,7 +33,7 @@ using namespace std::chrono_literals;
 inline constexpr const char* child_variable = "COIL_LIFETIME_CHILD";
 inline bool is_child() { return std::getenv(child_variable) != nullptr; }
 
-/// A hang is a failure after this time.
+/// A child that runs longer than this counts as hanging.
 inline constexpr std::chrono::seconds child_limit{coil_test::sanitized ? 60 : 20};
 
 /// How the child ended.
@@ -176,8 +176,8 @@ inline void isolated_misuse(const std::function<void()>& program, std::string_vi
     TEST(suite, name) { lifetime_test::isolated(suite##_##name##_program); }                       \
     static void suite##_##name##_program()
 
-/// The same for a program that is known to fail, with the reason. COIL_LIFETIME_ALL=1 runs it
-/// nevertheless.
+/// The same for a program that is known to fail for the given reason. It is run only if
+/// COIL_LIFETIME_ALL is set.
 #define KNOWN_TO_FAIL_TEST(suite, name, reason)                                                    \
     static void suite##_##name##_program();                                                        \
     TEST(suite, name) {                                                                            \

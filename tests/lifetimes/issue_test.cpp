@@ -145,7 +145,7 @@ ISOLATED_TEST(Issue, G1_APostedFunctionDestroysTheCoroutineDeliveredNext) {
     auto main = [&]() -> task<> {
         io_context& here = this_context();
         auto children = std::make_unique<scope>();
-        any_executor(here).execute([&] { // before the first step
+        any_executor(here).execute([&] { // queued before the first step
             children.reset();
             ++called;
         });

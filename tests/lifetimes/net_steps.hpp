@@ -19,9 +19,9 @@ inline task<> connect_step(world& w, const step& s) {
     coil::net::acceptor ac{coil::net::inet_address{"127.0.0.1", 0}};
     const std::uint16_t port = ac.local_address().port();
     coil::scope both;
-    both.spawn([](const witness here, coil::net::acceptor& from) -> task<> {
+    both.spawn([](const witness inside, coil::net::acceptor& from) -> task<> {
         const coil::net::socket peer = co_await from.accept();
-        static_cast<void>(here);
+        static_cast<void>(inside);
     }(here, ac));
     if (s.variant % 2 == 0) {
         const coil::net::socket out = co_await coil::net::connect("127.0.0.1", port, 500ms);
@@ -33,6 +33,58 @@ inline task<> connect_step(world& w, const step& s) {
         both.cancel();
     }
     co_await both.join();
+}
+
+inline task<> client(world& w, const std::uint16_t port) {
+    const witness here(w);
+    coil::net::socket out = co_await coil::net::connect("127.0.0.1", port, 500ms);
+    std::array<char, 16> buffer{};
+    co_await out.recv(buffer);
+}
+
+/// A stream of connections; their descriptors are closed if they are not received.
+inline task<> incoming_step(world& w, const step& s) {
+    const witness here(w);
+    coil::net::acceptor ac{coil::net::inet_address{"127.0.0.1", 0}};
+    coil::scope clients;
+    for (unsigned n = s.variant % 3; n > 0; --n) {
+        clients.spawn(client(w, ac.local_address().port()));
+    }
+    if (s.index % 2 == 0) {
+        auto connections = ac.incoming();
+        const auto first = co_await timeout(connections.next(), s.time);
+    } else {
+        auto connections = io::accept_multishot(ac.native_handle(), SOCK_CLOEXEC);
+        const auto first = co_await timeout(connections.next(), s.time);
+        const io::owned_descriptor peer(first ? *first : -1);
+        co_await coil::sleep_for(short_time(s));
+    }
+    clients.cancel();
+    co_await clients.join();
+}
+
+/// A server whose sessions run other tasks. It is cancelled, or its scope is left without a join.
+inline task<> serve_step(world& w, const step& s) {
+    const witness here(w);
+    std::uint16_t port = 0;
+    auto session = [&w, &s, here](coil::net::socket peer) -> task<> {
+        const witness inside(w);
+        co_await play(w, s.bodies.front());
+        co_await peer.send(std::string_view("x"));
+    };
+    coil::net::serve_options options{.idle = 1ms, .grace = 1ms, .hard_deadline = 1ms};
+    options.on_listening = [&port](const coil::net::endpoint& at) { port = at.port(); };
+    coil::scope both;
+    both.spawn(coil::net::serve(coil::net::inet_address{"127.0.0.1", 0}, session, options));
+    co_await coil::yield();
+    if (port != 0) {
+        both.spawn(client(w, port));
+    }
+    co_await coil::sleep_for(short_time(s));
+    if (s.variant % 2 == 0) {
+        both.cancel();
+        co_await both.join();
+    }
 }
 
 /// A second descriptor of a socket that all tasks share, as a stream.

@@ -2,8 +2,10 @@
 
 #include "lifetimes/compose_steps.hpp"
 #include "lifetimes/exec_steps.hpp"
+#include "lifetimes/group_steps.hpp"
 #include "lifetimes/io_steps.hpp"
 #include "lifetimes/net_steps.hpp"
+#include "lifetimes/ring_steps.hpp"
 #include "lifetimes/sync_steps.hpp"
 
 #include <array>
@@ -54,6 +56,7 @@ inline constexpr std::array step_kinds{
     kind{"generator", 1, 0, 0, &generator_step},
     kind{"async_generator", 4, 1, 3, &async_generator_step},
     kind{"on", 16, 1, 1, &on_step, true},
+    kind{"chain", 2, 1, 1, &chain_step},
     kind{"resume_on", 8, 0, 0, &resume_on_step, true},
     kind{"schedule", 6, 0, 0, &schedule_step, true},
     kind{"async_task", 6, 1, 1, &async_task_step, true},
@@ -72,6 +75,24 @@ inline constexpr std::array step_kinds{
     kind{"process", 1, 0, 0, &process_step, false, true},
     kind{"watch", 1, 0, 0, &watch_step, false, true},
     kind{"post", 4, 0, 0, &post_step, true},
+    kind{"modifiers", 3, 0, 0, &modifiers_step},
+    kind{"cancel_call", 2, 0, 0, &cancel_step},
+    kind{"futex", 2, 0, 0, &futex_step},
+    kind{"descriptors", 3, 0, 0, &descriptors_step, false, true},
+    kind{"splice", 2, 0, 0, &splice_step},
+    kind{"read_multishot", 2, 0, 0, &read_multishot_step},
+    kind{"datagrams", 2, 0, 0, &datagrams_step, false, true},
+    kind{"epoll", 1, 0, 0, &epoll_step, false, true},
+    kind{"signals", 2, 0, 0, &signals_step, false, true},
+    kind{"incoming", 2, 0, 0, &incoming_step, false, true},
+    kind{"serve", 2, 1, 1, &serve_step, false, true},
+    kind{"task_group", 4, 1, 4, &task_group_step},
+    kind{"parallel", 3, 1, 4, &parallel_step},
+    kind{"restarting", 2, 1, 1, &restarting_step},
+    kind{"callback", 3, 0, 0, &callback_step, true},
+    kind{"foreign_loop", 2, 0, 0, &foreign_loop_step, false, true},
+    kind{"interleave", 1, 0, 0, &interleave_step},
+    kind{"defaults", 1, 0, 0, &defaults_step, false, true},
 };
 
 /// Whether a step can be made by a coroutine outside of a context.
@@ -79,7 +100,7 @@ inline bool works_anywhere(const kind& k) {
     for (const std::string_view each :
          {"call", "throw", "generator", "async_generator", "with_token", "shield", "on",
           "resume_on", "schedule", "async_task", "asyncify_on", "blocking", "spawn", "loop_spawn",
-          "post"}) {
+          "post", "callback", "defaults"}) {
         if (each == k.name) {
             return true;
         }

@@ -70,7 +70,7 @@ void play_seed(std::uint64_t seed) {
         watchdog dog(text);
         real_program(p, dog).play_to_end();
     }
-    // A killed process that takes long to end is reaped by a thread of its own.
+    // A killed process that takes long to end is reaped by a separate thread.
     for (int n = 0; n < 2000 && before != coil_test::open_descriptors(); ++n) {
         std::this_thread::sleep_for(1ms);
     }
@@ -81,7 +81,7 @@ void play_seed(std::uint64_t seed) {
 }
 
 TEST(RandomLifetimes, G1_G4_G5_G9_NothingIsLeftHoweverTheyEnd) {
-    // creates what lives until the process ends
+    // creates the objects that exist until the process exits
     coil::run([]() -> task<> { co_await coil::blocking([] {}); }());
     if (const auto seed = lifetime_number("COIL_LIFETIME_SEED", 0)) {
         for (auto n = lifetime_number("COIL_LIFETIME_TIMES", 1); n > 0 && !HasFailure(); --n) {

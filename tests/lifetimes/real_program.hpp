@@ -22,6 +22,7 @@ public:
     real_program(const real_program&) = delete;
 
     void play_to_end() {
+        world_.signals.emplace({world::the_signal});
         make_executors();
         world_.on_step = [this](unsigned now) { attack_by_task(now); };
         begin();
@@ -58,7 +59,7 @@ private:
         }
         if (uses(place::loop)) {
             world_.loop.emplace();
-            world_.loop->execute([] {}); // from another thread, so that run() waits for finish()
+            world_.loop->execute([] {}); // run() then waits for finish()
             loop_thread_ = std::thread([this] { world_.loop->run(); });
         }
     }
@@ -214,7 +215,7 @@ private:
 
     void attack_from_threads() {
         if (plan_.how == mode::coil_run) {
-            return; // the context may be destroyed: only its tasks may refer to it
+            return; // coil::run() may have destroyed the context; only its tasks may use it
         }
         for (const attack& a : plan_.attacks) {
             if (a.by_task) {
@@ -266,15 +267,15 @@ private:
         }
         dog_.waits_for("the executors to be destroyed");
         if (world_.threads) {
-            world_.threads->join(); // tasks that have returned from the contexts
+            world_.threads->join(); // threads of tasks that have left the contexts
         }
         world_.looper.reset();
         world_.threads.reset();
         world_.pool.reset();
     }
 
-    /// The loop's tasks refer to the contexts, whose queues may hold tasks that return to the loop:
-    /// those return before the loop is destroyed.
+    /// The loop's tasks use the contexts, and the contexts' queues may hold tasks that will return
+    /// to the loop. All of them have to return before the loop is destroyed.
     void end_loop() {
         empty_contexts();
         dog_.waits_for("the async_tasks of the run_loop");
@@ -287,8 +288,8 @@ private:
         empty_contexts();
     }
 
-    /// Runs the contexts once more to end what is left in their queues; tasks of the thread
-    /// executor return to new threads, which are joined.
+    /// Runs the contexts once more to empty their queues. Tasks that go from there back to the
+    /// thread executor start new threads, which are joined here.
     void empty_contexts() {
         dog_.waits_for("the work left in the contexts' queues");
         if (runtime_) {
@@ -343,7 +344,7 @@ private:
     void check() {
         dog_.waits_for("the checks");
         for (auto& each : world_.channels) {
-            while (each.try_recv()) { // sent and not received
+            while (each.try_recv()) { // discard values that were sent and not received
             }
         }
         EXPECT_EQ(world_.twice, 0U) << "a local was destroyed twice";
@@ -357,6 +358,7 @@ private:
     const program& plan_;
     watchdog& dog_;
     world world_;
+    const watchdog::observation observation_{world_};
     std::vector<std::unique_ptr<coil::io_context>> contexts_;
     std::optional<coil::runtime> runtime_;
     std::optional<coil::blocking_pool> blocking_;

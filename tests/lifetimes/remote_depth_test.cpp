@@ -1,5 +1,5 @@
-// Many remote children at once, nested and side by side: the cost of one must not depend on how
-// many there are.
+// Many remote children, nested or side by side: the cost of each must not depend on how many there
+// are.
 
 #include "lifetimes/small_stack.hpp"
 #include "lifetimes/support.hpp"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # run.bash BINARY FIRST LAST: runs the random programs of the seeds FIRST to LAST (tests/lifetimes/programs_test.cpp) in
-# chunks, each in a separate process. A failing seed is printed with the reason, and the rest of its chunk continues
-# behind it. The last line is "N passed, N failed"; the exit status is 1 if one failed.
+# chunks, each in a separate process. A failing seed is printed with the reason, the program and its state; its chunk
+# continues with the next seed. The last line is "N passed, N failed"; the exit status is 1 if one failed.
 #
 # LIFETIME_LOGS: a directory for the output of failing chunks (created; by default nothing is kept). LIFETIME_CHUNK:
 # seeds per chunk (200). LIFETIME_FILTER: the test to run (*RandomLifetimes*; *SimulatedLifetimes*).
@@ -39,6 +39,7 @@ while ((at <= last)); do
     reason=$(grep -m 1 -E 'did not end within|ERROR: [A-Z]|WARNING: Thread|runtime error|^coil: .*\.$|Failure$|Assertion' "$output")
     detail=$(grep -m 1 -A 4 'Failure$' "$output" | tail -n 4 | tr -s '\n ' ' ')
     echo "seed $seed: status $status: ${reason:-no reason given}${detail:+ ($detail)}"
+    sed -n -e '/A program failed: /,/^state: /p' -e '/^replay: /,/^$/p' "$output" | head -n 200 | sed 's/^/    /'
     if [[ -n $logs ]]; then
         cp "$output" "$logs/seed_$seed.log"
     fi

@@ -149,6 +149,7 @@ private:
     sim::world& around_;
     sim::host& host_;
     world world_;
+    const watchdog::observation observation_{world_};
     std::vector<coil::join_handle<>> handles_;
 };
 

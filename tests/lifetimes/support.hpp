@@ -22,7 +22,7 @@ private:
     std::atomic<int>* alive_;
 };
 
-/// Calls `f` when it is destroyed, with its frame or its thread.
+/// Calls `f` in its destructor: as a local variable of a coroutine or of a thread, when that ends.
 class at_end {
 public:
     explicit at_end(std::function<void()> f) : function_(std::move(f)) {}

@@ -44,6 +44,11 @@ inline task<> shared_mutex_step(world& w, const step& s) {
 inline task<> semaphore_step(world& w, const step& s) {
     const witness here(w);
     auto& permits = one_of(w.semaphores, s);
+    if (s.variant % 2 == 0) {
+        const auto permit = co_await permits.acquire_guard();
+        co_await linger(s);
+        co_return;
+    }
     co_await permits.acquire();
     struct back {
         explicit back(coil::counting_semaphore<>& p) noexcept : permits(p) {}
@@ -68,7 +73,11 @@ inline task<> condition_variable_step(world& w, const step& s) {
     default: {
         auto& m = one_of(w.mutexes, s);
         const auto guard = co_await m.lock_guard();
-        co_await condition.wait(m);
+        if (s.variant % 3 == 0) {
+            co_await condition.wait(m, [n = 0]() mutable { return ++n > 2; });
+        } else {
+            co_await condition.wait(m);
+        }
     }
     }
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "lifetimes/world.hpp"
 #include "support/run.hpp"
 
 #include <array>
@@ -31,11 +32,13 @@ inline std::chrono::milliseconds time_to_end() {
                                                             : 1000);
 }
 
-/// Terminates the process with the program's text if it hangs, and prints it if it crashes.
+/// Terminates the process with the program's text and state if it hangs, and prints these if it
+/// crashes.
 class watchdog {
 public:
     explicit watchdog(const std::string& program) : text_("A program failed: " + program) {
         last_words = text_.c_str();
+        phase = "its beginning";
         ::signal(SIGABRT, &speak);
 #if COIL_SANITIZED
         __sanitizer_set_death_callback(&speak_now);
@@ -66,11 +69,27 @@ public:
         }
     }
     /// Sets what is being waited for.
-    void waits_for(const char* what) noexcept { phase_ = what; }
+    void waits_for(const char* what) noexcept { phase = what; }
+    /// While this object exists, the report of a failure includes the state of the program.
+    class observation {
+    public:
+        explicit observation(const world& of) noexcept { observed = &of; }
+        observation(const observation&) = delete;
+        ~observation() { observed = nullptr; }
+    };
 
 private:
     static void speak_now() {
-        [[maybe_unused]] const auto n = ::write(STDERR_FILENO, last_words, std::strlen(last_words));
+        [[maybe_unused]] auto n = ::write(STDERR_FILENO, last_words, std::strlen(last_words));
+        if (const world* const at = observed) {
+            char state[256];
+            const int size = std::snprintf(
+                state, sizeof state,
+                "state: %u steps were made, %lld locals of %lld exist; waited for: %s\n",
+                at->steps.load(), static_cast<long long>(at->made - at->gone),
+                static_cast<long long>(at->made), phase.load());
+            n = ::write(STDERR_FILENO, state, static_cast<std::size_t>(size));
+        }
     }
     static void speak(int number) {
         speak_now();
@@ -83,8 +102,7 @@ private:
         while (!over_) {
             changed_.wait_until(lock, until_);
             if (!over_ && std::chrono::steady_clock::now() >= until_) {
-                std::fprintf(stderr, "The program did not end within the limit; waited for: %s\n",
-                             phase_.load());
+                std::fputs("The program did not end within the limit\n", stderr);
                 if (std::getenv("COIL_LIFETIME_GDB") != nullptr) {
                     const std::string command = "gdb -batch -p " + std::to_string(::getpid()) +
                                                 " -ex 'thread apply all bt 40' 2>/dev/null >&2";
@@ -96,6 +114,8 @@ private:
     }
 
     static constinit inline const char* last_words = "";
+    static constinit inline std::atomic<const world*> observed = nullptr;
+    static constinit inline std::atomic<const char*> phase = "its beginning";
 
     const std::string text_;
     std::mutex mutex_;
@@ -105,7 +125,6 @@ private:
         std::chrono::steady_clock::now() + std::chrono::seconds(30);
     bool ending_ = false;
     bool over_ = false;
-    std::atomic<const char*> phase_ = "its beginning";
     std::thread thread_{[this] { watch(); }};
 };
 

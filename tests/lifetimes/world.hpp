@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <signal.h>
 
 namespace lifetime_test {
 
@@ -122,6 +124,10 @@ public:
                                                    coil::channel<element>(),
                                                    coil::channel<element>(coil::unbounded)};
     coil::broadcast<int> news{2};
+    std::array<std::atomic<std::uint32_t>, several> words{}; ///< for futex(2)
+
+    static constexpr int the_signal = SIGWINCH;
+    std::optional<coil::signal_set> signals; ///< empty in the simulator
 
 private:
     coil::inline_executor inline_;
@@ -173,7 +179,7 @@ private:
 /// Whether the calling coroutine may use awaits that need a context.
 inline bool on_a_context() noexcept { return coil::detail::current_loop != nullptr; }
 
-/// Sleeps of threads are short, so that programs end in time.
+/// A time for sleeps of threads: short, so that programs end within their limit.
 inline microseconds short_time(const step& s) { return std::min<microseconds>(s.time, 500us); }
 
 task<> play(world& w, const body& b);

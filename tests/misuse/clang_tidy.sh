@@ -6,7 +6,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 tidy=''
 for candidate in clang-tidy-{22,21,20} clang-tidy; do
-    # The option that names awaits without a suspension: clang-tidy 20.
+    # clang-tidy 20 was the first with the option that lists awaits without a suspension.
     if command -v "$candidate" >/dev/null &&
         "$candidate" --checks=misc-coroutine-hostile-raii --dump-config 2>/dev/null | grep -q AllowedCallees; then
         tidy=$candidate

@@ -76,6 +76,61 @@ TEST_F(Deadlock, AMutexLockedTwiceByOneTask) {
     EXPECT_NE(text.find(", locked by the task that waits\n"), std::string::npos) << text;
 }
 
+// mistake 9: a task locks a coil::shared_mutex that it has locked exclusively, in either mode
+// shows: `these tasks wait for ever`, with the shared_mutex, `locked by the task that waits`
+TEST_F(Deadlock, ASharedMutexLockedAgainByItsWriter) {
+    shared_mutex m;
+    const auto again = [&](task<> second) {
+        const std::string text = reported([&](io_context& ctx) {
+            ctx.co_spawn(
+                [](shared_mutex& it, task<> next) -> task<> {
+                    co_await it.lock();
+                    const shared_mutex::guard held(it);
+                    co_await std::move(next);
+                }(m, std::move(second)),
+                "twice");
+        });
+        EXPECT_TRUE(std::regex_search(
+            text,
+            std::regex("'twice'.*shared_mutex at 0x[0-9a-f]+, locked by the task that waits\n")))
+            << text;
+    };
+    again([](shared_mutex& it) -> task<> { co_await it.lock(); }(m));
+    again([](shared_mutex& it) -> task<> { co_await it.lock_shared(); }(m));
+    again([](shared_mutex& it) -> task<> { auto guard = co_await it.lock_guard(); }(m));
+}
+
+// mistake 9: a task that holds a shared lock of a coil::shared_mutex locks it exclusively
+// shows: `these tasks wait for ever`, with the shared_mutex, `locked shared`
+TEST_F(Deadlock, ASharedMutexLockedByItsReader) {
+    shared_mutex m;
+    const std::string text = reported([&](io_context& ctx) {
+        ctx.co_spawn([](shared_mutex& it) -> task<> {
+            const auto held = co_await it.shared_lock_guard();
+            co_await it.lock();
+        }(m));
+    });
+    EXPECT_TRUE(std::regex_search(text, std::regex("shared_mutex at 0x[0-9a-f]+, locked shared\n")))
+        << text;
+}
+
+TEST_F(Deadlock, ASharedMutexAfterItsModeHasChanged) {
+    shared_mutex m;
+    const auto waits = [&] {
+        return reported([&](io_context& ctx) {
+            ctx.co_spawn([](shared_mutex& it) -> task<> { co_await it.lock(); }(m));
+        });
+    };
+    ASSERT_TRUE(m.try_lock_shared());
+    EXPECT_NE(waits().find(", locked shared\n"), std::string::npos);
+    m.unlock_shared();
+    ASSERT_TRUE(m.try_lock()); // outside of any task
+    EXPECT_EQ(waits().find("locked"), std::string::npos);
+    m.unlock();
+    EXPECT_TRUE(m.try_lock_shared());
+    m.unlock_shared();
+}
+
 // mistake 15: a task receives from a channel without a sender
 // shows: `these tasks wait for ever`, with `channel::recv`
 TEST_F(Deadlock, AChannelWithoutASender) {
@@ -149,7 +204,7 @@ TEST_F(Deadlock, PrintedByDefault) {
     channel<int> c(1);
     std::string printed;
     testing::internal::CaptureStderr();
-    // The report is printed before the loop sleeps; the timer of the system then wakes it.
+    // The report is printed before the loop sleeps; then the signal of alarm(2) stops the loop.
     struct ::sigaction interrupt{};
     static io_context* running = nullptr;
     running = &ctx;

@@ -1,13 +1,12 @@
 // Descriptors with two owners, errno after an await, buffers that end too early, contexts that were
 // destroyed.
 
+#include "support/printed.hpp"
 #include "support/run.hpp"
 
 #include <cerrno>
 #include <cstring>
-#include <functional>
 #include <memory>
-#include <regex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,29 +15,10 @@
 #include <unistd.h>
 
 using namespace coil;
+using namespace coil_test;
 using namespace std::chrono_literals;
 
 namespace {
-
-#if COIL_ASSERTIONS
-constexpr bool checks = true;
-#else
-constexpr bool checks = false;
-#endif
-
-std::string printed_by(const std::function<void()>& f) {
-    testing::internal::CaptureStderr();
-    f();
-    return testing::internal::GetCapturedStderr();
-}
-
-void expect_printed(const std::string& printed, const std::string& sentence) {
-    if (checks) {
-        EXPECT_TRUE(std::regex_match(printed, std::regex(sentence))) << printed;
-    } else {
-        EXPECT_EQ(printed, "");
-    }
-}
 
 int a_descriptor() { return ::open("/dev/null", O_RDWR | O_CLOEXEC); }
 
@@ -57,7 +37,7 @@ TEST(DescriptorOwner, TwoOwnersOfOneNumber) {
         "was closed by its number, this is another file with that number\\.\n");
 }
 
-// mistake 20: the descriptor of an object is closed by its number, which another file gets
+// mistake 20: the descriptor of an object is closed by its number, which another file then gets
 // shows: `descriptor 7 has two owners`
 TEST(DescriptorOwner, AClosedNumberThatANewFileGot) {
     expect_printed(printed_by([] {

@@ -1,4 +1,4 @@
-// Objects that are destroyed while tasks wait for them end the program with a sentence.
+// Objects that are destroyed while tasks wait for them end the program with a message.
 
 #include "support/run.hpp"
 

@@ -1,5 +1,5 @@
-// Coroutines of other types between tasks: where the stop token comes from, and what is said if it
-// ends there.
+// Coroutines of other types between tasks: how they pass the stop token on, and what is printed if
+// they do not.
 
 #include "support/run.hpp"
 
@@ -16,8 +16,8 @@ using namespace std::chrono_literals;
 
 namespace foreign {
 
-/// What std::get_stop_token is in C++26: a query that answers with a token that is never stopped if
-/// the environment has none.
+/// C++26's std::get_stop_token: queries an environment. If it has no token, the result is one that
+/// is never stopped.
 struct never_stop_token {
     static constexpr bool stop_requested() noexcept { return false; }
     static constexpr bool stop_possible() noexcept { return false; }
@@ -112,7 +112,7 @@ wrapper<Token> sleeps_inside(std::chrono::milliseconds time) {
         [](std::chrono::milliseconds t) -> task<int> { co_return co_await sleep_for(t); }(time);
 }
 
-/// Awaits a long sleep through the foreign coroutine, with a limit; gives what it printed.
+/// Awaits a long sleep through the foreign coroutine with a timeout; returns what was printed.
 template <class Token>
 std::string limited() {
     testing::internal::CaptureStderr();

@@ -1,11 +1,10 @@
-// Tasks that never run, and scopes that are not joined.
+// Tasks that never run, and scopes, supervisors and groups that are not joined.
 
+#include "support/printed.hpp"
 #include "support/run.hpp"
 
-#include <functional>
 #include <memory>
 #include <optional>
-#include <regex>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -13,29 +12,10 @@
 #include <vector>
 
 using namespace coil;
+using namespace coil_test;
 using namespace std::chrono_literals;
 
 namespace forgotten {
-
-std::string printed_by(const std::function<void()>& f) {
-    testing::internal::CaptureStderr();
-    f();
-    return testing::internal::GetCapturedStderr();
-}
-
-#if COIL_ASSERTIONS
-constexpr bool checks = true;
-#else
-constexpr bool checks = false;
-#endif
-
-void expect_printed(const std::string& printed, const std::string& sentence) {
-    if (checks) {
-        EXPECT_TRUE(std::regex_match(printed, std::regex(sentence))) << printed;
-    } else {
-        EXPECT_EQ(printed, "");
-    }
-}
 
 task<> never_awaited() { co_return; }
 task<> stored() { co_return; }
@@ -96,14 +76,14 @@ TEST(ForgottenTask, NotIfSomethingElseEndsIt) {
                           throw std::runtime_error("before it");
                       },
                       std::runtime_error);
-                  // a task that is dropped with what it holds in its frame
+                  // the destruction of a suspended frame that holds the task
                   run([]() -> task<> {
                       // a child of a combinator, stopped
                       EXPECT_THROW(co_await timeout(is_stopped_before(unneeded()), 1ms),
                                    std::system_error);
-                      // the loser
+                      // the loser of a when_any()
                       static_cast<void>(co_await when_any(sleep_for(0s), runs_it(sleeps())));
-                      // in another frame
+                      // a spawned task, cancelled
                       auto all = spawn(is_stopped_before(unneeded()));
                       co_await yield();
                       all.cancel();
@@ -241,6 +221,121 @@ TEST(UnjoinedScope, NotIfSomethingElseEndsIt) {
                       all.stop();
                   }(ctx));
                   ctx.run();
+              }),
+              "");
+}
+
+constexpr const char* newest_sleeps =
+    "2 of its children had not ended, the newest of them 'watcher' in forgotten::sleeps\\(\\).*\\. "
+    "They are destroyed\\. ";
+
+// mistake 23: a supervisor ends while children run
+// shows: `a supervisor was left without co_await join()`, with their number and the newest
+TEST(UnjoinedSupervisor, IsReportedWithTheNewestChild) {
+    expect_printed(printed_by([] {
+                       run([]() -> task<> {
+                           supervisor s;
+                           s.spawn(sleeps());
+                           s.spawn(sleeps(), "watcher");
+                           co_await yield();
+                       }());
+                   }),
+                   std::string("coil: a supervisor was left without co_await join\\(\\) while ") +
+                       newest_sleeps + "Join it, or cancel\\(\\) it first\\.\n");
+}
+
+TEST(UnjoinedSupervisor, ThatHasOnlyQueuedChildrenIsReported) {
+    expect_printed(
+        printed_by([] {
+            run([]() -> task<> {
+                supervisor s{{.on_failure = {}, .max_children = 0}};
+                s.spawn(unneeded());
+                co_await yield();
+            }());
+        }),
+        "coil: a supervisor was left without co_await join\\(\\) while 1 of its children "
+        "had not ended\\. They are destroyed\\. .*\n");
+}
+
+// mistake 23: a task_group ends while children run
+// shows: `a task_group was left before next() had returned all results`, with their number
+TEST(UnfinishedTaskGroup, IsReportedWithTheNewestChild) {
+    expect_printed(
+        printed_by([] {
+            run([]() -> task<> {
+                task_group<> g;
+                g.spawn(sleeps());
+                g.spawn(sleeps(), "watcher");
+                co_await yield();
+            }());
+        }),
+        std::string(
+            "coil: a task_group was left before next\\(\\) had returned all results while ") +
+            newest_sleeps +
+            "Await next\\(\\) until it returns nothing, or cancel\\(\\) it first\\.\n");
+}
+
+template <class Children>
+task<> ends_them_all() {
+    {
+        const Children empty;
+    }
+    {
+        Children ended;
+        ended.spawn(unneeded());
+        co_await sleep_for(1ms);
+    }
+    {
+        Children cancelled;
+        cancelled.spawn(sleeps());
+        cancelled.cancel();
+    }
+}
+template <class Children>
+task<> throws_out_of() {
+    Children left;
+    left.spawn(sleeps());
+    co_await yield();
+    throw std::runtime_error("out of it");
+}
+template <class Children>
+task<> is_shut_down_in() {
+    Children left;
+    left.spawn(sleeps());
+    co_await sleep_for(1h);
+}
+
+template <class Children>
+void expect_silence() {
+    EXPECT_EQ(printed_by([] {
+                  run(ends_them_all<Children>());
+                  EXPECT_THROW(run(throws_out_of<Children>()), std::runtime_error);
+                  io_context ctx;
+                  ctx.co_spawn(is_shut_down_in<Children>());
+                  ctx.co_spawn([](io_context& all) -> task<> {
+                      co_await yield();
+                      all.stop();
+                  }(ctx));
+                  ctx.run();
+              }),
+              "");
+}
+
+TEST(UnjoinedSupervisor, IsSilentIfItIsEmptyCancelledOrEndedBySomethingElse) {
+    expect_silence<supervisor>();
+}
+TEST(UnfinishedTaskGroup, IsSilentIfItIsEmptyCancelledOrEndedBySomethingElse) {
+    expect_silence<task_group<>>();
+}
+
+TEST(UnjoinedSupervisor, IsSilentAfterAJoin) {
+    EXPECT_EQ(printed_by([] {
+                  run([]() -> task<> {
+                      supervisor s;
+                      s.spawn(sleeps());
+                      EXPECT_FALSE(co_await s.try_join_for(1ms));
+                      EXPECT_TRUE(co_await s.join(1s));
+                  }());
               }),
               "");
 }

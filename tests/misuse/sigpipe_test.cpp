@@ -1,4 +1,4 @@
-// A pipe without a reader.
+// Writing to a pipe without a reader.
 
 #include "support/run.hpp"
 

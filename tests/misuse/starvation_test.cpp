@@ -1,4 +1,4 @@
-// Loops of awaits that never have to wait: the other coroutines of the context run all the same.
+// Loops of awaits that never have to wait: the other coroutines of the context still run.
 
 #include "support/run.hpp"
 
@@ -13,12 +13,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// An await that has nothing to wait for may complete at once this many times in a row.
+/// Awaits that have nothing to wait for may complete immediately this many times in a row.
 constexpr int budget = 128;
 /// A loop that starves others gives up, so that the test fails instead of hanging.
 constexpr int hopeless = 100'000;
 
-/// Awaits in a loop until another coroutine has run, and gives the number of awaits.
+/// Awaits in a loop until another coroutine has run, and returns the number of awaits.
 task<int> awaits_until_another_runs(std::function<task<>()> await_once) {
     bool another_ran = false;
     co_spawn([](bool& ran) -> task<> {
@@ -36,7 +36,7 @@ task<int> awaits_until_another_runs(std::function<task<>()> await_once) {
 void expect_fair(const std::function<task<>()>& await_once) {
     const int awaits = run(awaits_until_another_runs(await_once));
     EXPECT_GE(awaits, budget / 2);
-    EXPECT_LE(awaits, budget + 2); // the one that suspends, and a first one that fills a buffer
+    EXPECT_LE(awaits, budget + 2); // plus the one that suspends, and one that fills a buffer
 }
 
 // mistake 17: a loop locks a free mutex, or receives from a full channel
@@ -175,7 +175,7 @@ TEST(Starvation, G7_WhatADestroyedCoroutineHadTakenIsGivenBack) {
         ctx.co_spawn(awaits_for_ever([&] { return permits.acquire(); }, acquired));
         ctx.co_spawn(awaits_for_ever([&] { return c.recv(); }, received));
         ctx.co_spawn([](io_context& all) -> task<> {
-            all.stop(); // the others are in the ready queue, each with one that it has not used
+            all.stop(); // the others are in the ready queue, each with an unused permit or element
             co_return;
         }(ctx));
         ctx.run();

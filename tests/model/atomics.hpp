@@ -1,7 +1,7 @@
 #pragma once
 
-// Relacy's atomics with the interface that coil's hand-shakes use (coil/core/atomics.hpp), and
-// plain variables that it checks for data races.
+// Relacy's atomics with the interface that coil's handshakes use (coil/core/atomics.hpp), and plain
+// variables that it checks for data races.
 
 #include <atomic>
 #include <source_location>
@@ -38,14 +38,14 @@ inline void require(bool holds, const char* what,
 
 enum class call { load, store, exchange, compare_weak, compare_strong, fetch_add, fetch_or };
 
-/// A change of the model's atomics relative to the code: none.
+/// The default `Change`: the memory orders are those of the code.
 struct as_written {
     static constexpr std::memory_order order(call, std::memory_order said) { return said; }
     static constexpr bool is_torn(call) { return false; }
     static constexpr bool fails_without_cause = true; // compare_exchange_weak
 };
 
-/// Limits a search that would not end otherwise.
+/// Bounds a search that would not end otherwise.
 struct without_spurious_failures : as_written {
     static constexpr bool fails_without_cause = false;
 };
@@ -127,8 +127,8 @@ public:
         return word_.fetch_and(value, weaken(call::fetch_or, order), place(at));
     }
 
-    /// Sleeps until another thread calls wake(). Nothing comes between the last access and the
-    /// sleep.
+    /// Sleeps until another thread calls wake(). No other thread runs between this thread's last
+    /// access and the sleep.
     void sleep(where at = where::current()) { word_.wait(rl::ctx(), false, false, place(at)); }
     void wake(where at = where::current()) { word_.wake(rl::ctx(), 1, place(at)); }
     void wake_all(where at = where::current()) {

@@ -103,8 +103,8 @@ struct opened_for_two {
     void after() { require(baton.passes(), "open"); }
 };
 
-/// Coroutines that wait when open() is called pass, although the baton is closed at once; later
-/// ones do not.
+/// Coroutines that wait when open() is called pass, although the baton is closed immediately
+/// afterwards; later ones do not.
 template <class Change>
 struct opened_and_closed {
     static constexpr int threads = 2;

@@ -24,7 +24,7 @@ template <class Change>
 struct entry : sync_waiter<Change> {
     entry(unsigned owner, bool is_sender) : sync_waiter<Change>(owner), sends(is_sender) {}
 
-    /// Relacy replaces operator new, and knows only memory of that one.
+    /// Relacy replaces operator new, and tracks only memory that this one has allocated.
     using element_type = coil::detail::channel_element<payload, coil::detail::heap_allocated>;
 
     std::optional<payload> value;
@@ -54,10 +54,15 @@ struct shared {
             me.value.emplace(number);
         }
     }
+    /// The steps of an await before it waits.
+    bool send_at_once(entry<Change>& me) { return ch.push_now(me) || ch.attempt(me, attempts); }
+    bool receive_at_once(entry<Change>& me) {
+        return ch.try_pop(me.value) || ch.attempt(me, attempts);
+    }
     /// Returns false if the channel is closed.
     bool send(entry<Change>& me, int number) {
         put_into(me, number);
-        if (!ch.send_now(me, attempts)) {
+        if (!send_at_once(me)) {
             ch.wait(me);
             me.sleep_until_over();
             me.destroy_frame();
@@ -66,7 +71,7 @@ struct shared {
     }
     /// Returns 0 if the channel is closed.
     int receive(entry<Change>& me) {
-        if (!ch.receive_now(me, attempts)) {
+        if (!receive_at_once(me)) {
             ch.wait(me);
             me.sleep_until_over();
             me.destroy_frame();
@@ -75,9 +80,9 @@ struct shared {
         return me.value ? me.value->number.get() : 0;
     }
     /// Gives up a receive that has to wait; an element that it was given goes back to the channel.
-    /// Returns the number of an element that was received at once, else 0.
+    /// Returns the number of an element that was received immediately, else 0.
     int receive_and_give_up(entry<Change>& me, bool destroyed) {
-        if (!ch.receive_now(me, attempts)) {
+        if (!receive_at_once(me)) {
             me.element = std::make_unique<typename entry<Change>::element_type>();
             ch.wait(me);
             me.leave(ch);
@@ -151,7 +156,7 @@ struct sends_of_one_context : shared<Change, Room> {
         bool waits[Count] = {};
         for (int i = 0; i < Count; ++i) {
             this->put_into(senders[i], i + 1);
-            waits[i] = !this->ch.send_now(senders[i], attempts);
+            waits[i] = !this->send_at_once(senders[i]);
             if (waits[i]) {
                 this->ch.wait(senders[i]);
             }
@@ -332,7 +337,7 @@ TEST(ChannelModelG1, ClosedWhileAnElementGoesIn_OneInterruption) {
 
 // Canaries.
 
-TEST(ChannelModelCanary, MarksAndCellsWithoutACommonOrder) {
+TEST(ChannelModelCanary, MarksAndClaimsWithoutACommonOrder) {
     expect_found<one_to_one<no_common_order, 1, 1>>(rl::test_result_deadlock, at_most{3});
 }
 TEST(ChannelModelCanary, CellsThatOrderNothing) {

@@ -10,7 +10,7 @@
 #include <ostream>
 #include <string>
 
-/// The models link nothing of the library.
+/// The models are not linked with the library.
 void coil::detail::assertion_failed(const char* expression, const char* file, unsigned line,
                                     const char* function) noexcept {
     std::cerr << "coil: assertion failed: " << expression << " (" << file << ':' << line << ", "

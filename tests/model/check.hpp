@@ -21,7 +21,7 @@
 
 namespace coil_model {
 
-/// What to search.
+/// The interleavings to search.
 struct search {
     rl::scheduler_type_e type;
     unsigned limit;
@@ -35,7 +35,8 @@ struct at_most : search {
     explicit at_most(unsigned interruptions) : search{rl::sched_bound, interruptions} {}
 };
 /// A number of random interleavings with any number of preemptions, the same ones each time. Not a
-/// proof: for models with too many interleavings to search with that many preemptions.
+/// proof, but covers failures that need more preemptions than an exhaustive search of the model can
+/// allow.
 struct at_random : search {
     explicit at_random(unsigned interleavings) : search{rl::sched_random, interleavings} {}
 };
@@ -66,7 +67,7 @@ inline constexpr any_model model_of{
 void expect_proof(const any_model& model, search what);
 /// Fails if the sample contains a failure.
 void expect_no_failure(const any_model& model, at_random what);
-/// The model is broken, and the checker must notice: a canary of expect_proof().
+/// Fails unless the checker finds the failure `wanted` of a broken model: a canary.
 void expect_found(const any_model& model, rl::test_result_e wanted, search what);
 
 template <class Model>

@@ -19,8 +19,8 @@ struct barrier_entry : sync_waiter<Change> {
     plain<std::uint64_t> phase{0};
 };
 
-/// One thread waits through two phases; the other ends the first phase and arrives in the second at
-/// once.
+/// One thread waits through two phases; the other ends the first phase and immediately arrives in
+/// the second.
 template <class Change>
 struct arrives_twice {
     static constexpr int threads = 2;
@@ -81,7 +81,7 @@ struct condition {
         w.sleep_until_over();
         w.destroy_frame();
     }
-    /// Makes the predicate hold. Returns whether the waiter has released the mutex before.
+    /// Makes the predicate hold. Returns whether the waiter had released the mutex before.
     [[nodiscard]] bool change() {
         return (word.fetch_or(holds, std::memory_order_acq_rel) & lets_go) != 0;
     }

@@ -12,8 +12,8 @@ struct item {
     plain<int> number{0};
 };
 
-/// The owner pushes some items, pops `Pops` of them at once and later the rest, while each thief
-/// tries `Tries` times to steal one.
+/// The owner pushes some items and pops `Pops` of them, while each thief tries `Tries` times to
+/// steal one. The rest is popped at the end.
 template <int Items, int Pops, int Thieves, int Tries, int Capacity, class Change,
           class Fences = all_fences>
 struct theft {

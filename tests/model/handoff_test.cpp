@@ -1,7 +1,7 @@
-// The hand-shakes of an await that another thread completes (exec/detail/handoff.hpp,
+// The handshakes of an await that another thread completes (exec/detail/handoff.hpp,
 // context/detail/claim_once.hpp): the result is visible, the coroutine is notified once or sees the
-// result itself, and a destroyed awaiter is not accessed. Also for work in a queue from which
-// nothing can be removed.
+// result itself, and a destroyed awaiter is not accessed. Also covers work in an executor's queue
+// from which entries cannot be removed.
 
 #include "model/parts.hpp"
 
@@ -27,11 +27,11 @@ struct op_and_context {
     // Not part of the awaiter.
     inbox<Change> box;
     wake_up_fd wake_up;
-    wake_up_fd futex; // woken by its address
+    wake_up_fd futex; // stands for the futex on which the awaiter blocks
 
     op_and_context() { handoff->submit(); }
 
-    /// The other thread.
+    /// Called by the other thread.
     void do_work() {
         if (handoff->is_wanted()) {
             result = 42;
@@ -51,7 +51,7 @@ struct op_and_context {
         }
     }
 
-    // The coroutine's thread.
+    // The following are called by the coroutine's thread.
 
     void await() {
         if (handoff->suspend()) {
@@ -63,7 +63,7 @@ struct op_and_context {
                 deliver_inbox();
             }
         }
-        require(result == 42, "the result is there");
+        require(result == 42, "the result is visible");
         destroy_frame();
     }
     /// remote_op::wait_until_back()
@@ -147,7 +147,7 @@ struct served : op_and_context<Change> {
 template <class Change>
 struct withdrawn : op_and_context<Change> {
     destroyable<coil::detail::basic_claim_once<atomics<Change>>> claim;
-    plain<int> used{0}; // of the entry
+    plain<int> used{0}; // a field of the entry
     plain<bool> freed{false};
 
     void thread(unsigned number) {
@@ -185,7 +185,7 @@ protected:
     }
 };
 
-/// The executor asks the awaiter, before it begins, whether the work is still wanted.
+/// Before the executor begins the work, it asks the awaiter whether the work is still wanted.
 template <class Change>
 struct asked : withdrawn<Change> {
     void thread(unsigned number) {

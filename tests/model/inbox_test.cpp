@@ -49,7 +49,8 @@ struct mailbox {
                 }
             }
             for (message* l = box.take_all(); l != nullptr; l = l->next) {
-                require(l->number == received[l->sender]++, "in the order of its producer");
+                require(l->number == received[l->sender]++,
+                        "messages of one producer arrive in order");
                 --left;
             }
         }
@@ -90,7 +91,7 @@ struct short_sleep {
                     due += box.unpark() ? 0 : 1;
                 }
             }
-            require(box.take_all() == &sent, "the message");
+            require(box.take_all() == &sent, "the message that was sent");
             while (wake_ups < due) {
                 wake_ups += static_cast<int>(wake_up.wait());
             }

@@ -9,7 +9,7 @@ namespace {
 
 using namespace coil_model;
 
-/// A join_state: the hand-shake and the outcome, freed by the second of its owners.
+/// A join_state: the handshake and the outcome, freed by the second of its owners.
 template <class Change>
 struct shared {
     coil::detail::basic_join_handshake<message, atomics<Change>> handshake;

@@ -29,7 +29,7 @@ public:
         }
     }
 
-    /// The one of the model being checked.
+    /// The cells of the model being checked.
     static inline fence_cells* current = nullptr;
 
 private:

@@ -111,7 +111,7 @@ private:
 };
 
 /// A thread submits messages one after the other. The pool is stopped when the last has arrived, or
-/// at once; each message is received or dropped.
+/// immediately; each message is received or dropped.
 template <int Workers, int Messages, bool AtOnce, class Change, class Fences = all_fences>
 struct mailed {
     static constexpr int threads = 1 + Workers;

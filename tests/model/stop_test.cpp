@@ -9,7 +9,7 @@ namespace {
 
 using namespace coil_model;
 
-/// Faults of event_loop, for the canaries.
+/// The steps of event_loop. The canaries plant faults in them.
 struct faithful {
     static constexpr int short_sleeps =
         1; // sleeps that may end by themselves, as if something had completed
@@ -159,7 +159,7 @@ struct stopped {
     void after() {}
 };
 
-/// Stopped by two threads at once. The second request may stop the next run, but no other.
+/// Two threads stop a loop simultaneously. The second request may stop the next run, but no other.
 template <class Change>
 struct stopped_by_two {
     static constexpr int threads = 3;

@@ -23,8 +23,8 @@ template <class Change>
 struct source {
     coil::detail::basic_stop_state<callback, atomics<Change>> state;
 
-    /// As stop_callback_base::attach(). Returns false if it was too late; the callback was called
-    /// then.
+    /// Like stop_callback_base::attach(). Returns false if a stop had been requested already; the
+    /// callback has then been called.
     bool attach(callback& c) {
         c.on_stop = [](callback& self) {
             require(self.there, "a destroyed callback is not called");

@@ -66,7 +66,7 @@ public:
             deliver_inbox();
         }
     }
-    /// As a destructor does.
+    /// Like a destructor, which waits without sleeping.
     void deliver_until_over() {
         while (!ended()) {
             deliver_inbox();

@@ -5,6 +5,7 @@
 #include "support/run.hpp"
 
 #include <cerrno>
+#include <memory>
 #include <string>
 #include <system_error>
 #include <vector>

@@ -23,7 +23,7 @@ namespace {
 
 using addresses = std::vector<net::inet_address>;
 
-/// A replacement of getaddrinfo: waits at a gate, then returns 127.0.0.1 for any name. Never
+/// A replacement for getaddrinfo: waits at a gate, then returns 127.0.0.1 for any name. Never
 /// destroyed, because a helper thread whose look-up was abandoned may call it late.
 struct fake_lookup {
     std::mutex mutex;

@@ -1,7 +1,7 @@
 // net::serve: all contexts, limits, idle connections, graceful stop and its deadline.
 
+#include "serve_support.hpp"
 #include "support/descriptors.hpp"
-#include "support/run.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -13,32 +13,12 @@
 
 using namespace coil;
 using namespace std::chrono_literals;
+using coil_test::connect_and_echo;
+using coil_test::echo;
+using coil_test::serve_and;
 using net::endpoint;
 
 namespace {
-
-task<> echo(net::socket peer) {
-    char buf[64];
-    for (int n; (n = co_await peer.recv(buf)) > 0;) {
-        co_await peer.send_all({buf, n});
-    }
-}
-
-/// A server that a task of the same runtime talks to, and then stops.
-template <class Handler, class Client>
-void serve_and(runtime& rt, endpoint where, Handler handler, net::serve_options options,
-               Client client) {
-    auto main = [](runtime& on, endpoint at, Handler h, net::serve_options o, Client c) -> task<> {
-        oneshot<endpoint> listening;
-        o.on_listening = [&](const endpoint& e) { listening.send(e); };
-        auto server = coil::spawn(net::serve(on, at, std::move(h), std::move(o)));
-        const auto bound = co_await listening.recv();
-        co_await c(*bound, server);
-        server.cancel();
-        co_await server;
-    };
-    rt.block_on(main(rt, where, std::move(handler), std::move(options), std::move(client)));
-}
 
 task<bool> ask(endpoint where, std::string text) {
     net::socket s = net::socket::create_tcp(where.family());
@@ -95,7 +75,7 @@ struct ask_beyond_the_limit {
             EXPECT_EQ(co_await clients.back().connect(where), 0);
             EXPECT_EQ(co_await clients.back().send("x"), 1);
         }
-        // Two are served at a time, in the order in which they came.
+        // Two are served at a time, in the order in which they connected.
         for (std::size_t i = 0; i < clients.size(); ++i) {
             char c;
             EXPECT_EQ((co_await clients[i].recv({&c, 1})), 1);
@@ -135,7 +115,7 @@ struct stay_idle {
         EXPECT_EQ(co_await s.connect(where), 0);
         char c = 'x';
         const auto begin = std::chrono::steady_clock::now();
-        for (int i = 0; i < 10; ++i) { // in all longer than the limit
+        for (int i = 0; i < 10; ++i) { // in total longer than the limit
             co_await sleep_for(20ms);
             EXPECT_EQ((co_await s.send({&c, 1})), 1);
             EXPECT_EQ((co_await s.recv({&c, 1})), 1) << "it is not idle";
@@ -157,9 +137,8 @@ TEST(NetServe, AnIdleConnectionIsEnded) {
 struct stop_in_the_middle {
     task<> operator()(endpoint where, join_handle<void>& server) const {
         net::socket s = net::socket::create_tcp();
-        EXPECT_EQ(co_await s.connect(where), 0);
+        co_await connect_and_echo(s, where);
         char c = 'x';
-        EXPECT_EQ((co_await (s.send({&c, 1}) && s.recv({&c, 1}))), 1);
         server.cancel();
         // The server no longer listens, but existing connections continue.
         for (int refused = 0; refused != -ECONNREFUSED;) {
@@ -181,9 +160,8 @@ TEST(NetServe, G5_StopsGracefully) {
 struct never_end {
     task<> operator()(endpoint where, join_handle<void>& server) const {
         net::socket s = net::socket::create_tcp();
-        EXPECT_EQ(co_await s.connect(where), 0);
+        co_await connect_and_echo(s, where);
         char c = 'x';
-        EXPECT_EQ((co_await (s.send({&c, 1}) && s.recv({&c, 1}))), 1);
         server.cancel();
         EXPECT_EQ((co_await s.recv({&c, 1})), 0) << "the time of grace is over";
     }
@@ -272,7 +250,7 @@ TEST(NetServe, ACancellationWithoutAStopRequestDoesNotEndIt) {
     serve_and(rt, {"127.0.0.1", 0}, echo, {}, client{});
 }
 
-/// Makes accept(2) fail with EINVAL on the listening sockets from the `first` on.
+/// Makes accept(2) fail with EINVAL on the listening sockets, except for the first `first` ones.
 void shut_listeners_down(int first = 0) {
     for (int fd = 0; fd < 1024; ++fd) {
         int listens = 0;
@@ -303,6 +281,13 @@ TEST(NetServe, AFailureOfOneListenerEndsAll) {
     for (int first = 0; first < 3; ++first) {
         expect_accept_failure(3, first);
     }
+}
+
+TEST(NetServe, AnExceptionOfOnListeningEndsIt) {
+    runtime rt(2);
+    net::serve_options options;
+    options.on_listening = [](const endpoint&) { throw std::runtime_error("not here"); };
+    EXPECT_THROW(rt.block_on(net::serve(rt, {"127.0.0.1", 0}, echo, options)), std::runtime_error);
 }
 
 TEST(NetServe, ADestroyedServerEndsWithoutGrace) {
@@ -344,7 +329,7 @@ TEST(NetServe, ItsMetricsAsText) {
     meter.count_hard_ended(3);
     EXPECT_EQ(to_string(meter.metrics()),
               "connections: 2 accepted, 1 open, 0 held back, 0 failed; ended: 0 idle, 0 after the "
-              "grace time, 3 at the hard deadline");
+              "grace time, 3 at the hard deadline\n");
     std::string page;
     write_prometheus(page, meter.metrics(), {{"server", "chat"}});
     EXPECT_NE(page.find("# TYPE coil_serve_connections gauge\n"

@@ -58,7 +58,7 @@ TEST_F(NetSocket, DefaultOwnsNothing) {
     EXPECT_EQ(net::socket(-EBADF).error(), std::errc::bad_file_descriptor);
 }
 
-TEST_F(NetSocket, CarriesTheErrorThatCameInItsPlace) {
+TEST_F(NetSocket, HoldsTheErrorWithWhichItWasConstructed) {
     const net::socket s(-EMFILE);
     EXPECT_FALSE(s);
     EXPECT_EQ(s.error(), std::errc::too_many_files_open);
@@ -115,10 +115,10 @@ TEST_F(NetSocket, OfEveryKind) {
 TEST_F(NetSocket, CloseGivesUpOwnership) {
     auto main = []() -> task<> {
         net::socket s = net::socket::create_tcp();
-        const int fd = s.native_handle();
+        const coil_test::open_file file(s.native_handle());
         EXPECT_EQ(co_await s.close(), 0);
         EXPECT_FALSE(s);
-        EXPECT_FALSE(coil_test::is_open(fd));
+        EXPECT_FALSE(file.is_open());
         EXPECT_EQ(co_await s.close(), -EBADF) << "twice";
     };
     coil::run(main());
@@ -138,10 +138,10 @@ TEST_F(NetSocket, CloseInAChainHappensOrDoesNot) {
         EXPECT_TRUE(c.server);
         EXPECT_TRUE(coil_test::is_open(c.server.native_handle()));
         // Closes although its successor fails.
-        const int fd = c.server.native_handle();
+        const coil_test::open_file file(c.server.native_handle());
         EXPECT_EQ(co_await (c.server.close() && io::read(-1, buf)), -EBADF);
         EXPECT_FALSE(c.server);
-        EXPECT_FALSE(coil_test::is_open(fd));
+        EXPECT_FALSE(file.is_open());
     };
     coil::run(main());
 }
@@ -149,10 +149,10 @@ TEST_F(NetSocket, CloseInAChainHappensOrDoesNot) {
 TEST_F(NetSocket, CloseInTheMiddleOfASuccessfulChain) {
     auto main = []() -> task<> {
         connection c = co_await connected();
-        const int fd = c.client.native_handle();
+        const coil_test::open_file file(c.client.native_handle());
         EXPECT_EQ(co_await (c.client.shutdown_write() && c.client.close() && io::nop()), 0);
         EXPECT_FALSE(c.client) << "closed, so the socket must not own the number any more";
-        EXPECT_FALSE(coil_test::is_open(fd));
+        EXPECT_FALSE(file.is_open());
     };
     coil::run(main());
 }
@@ -196,11 +196,11 @@ TEST_F(NetSocket, CloseThatIsCancelledBeforeItStarts) {
 }
 
 TEST_F(NetSocket, CloseWhoseFrameIsDestroyed) {
-    // At every moment: either the descriptor is closed and the socket is empty, or neither.
+    // Whenever the frame is destroyed, the descriptor is closed if and only if the socket is empty.
     auto closes = [](net::socket& s) -> coil_test::manual { co_await s.close(); };
     auto main = [](auto f, int turns) -> task<> {
         net::socket s = net::socket::create_tcp();
-        const int fd = s.native_handle();
+        const coil_test::open_file file(s.native_handle());
         {
             const coil_test::manual victim = f(s);
             victim.start();
@@ -208,7 +208,7 @@ TEST_F(NetSocket, CloseWhoseFrameIsDestroyed) {
                 co_await yield();
             }
         }
-        EXPECT_EQ(static_cast<bool>(s), coil_test::is_open(fd)) << turns;
+        EXPECT_EQ(static_cast<bool>(s), file.is_open()) << turns;
     };
     for (int turns = 0; turns < 4; ++turns) {
         coil::run(main(closes, turns));
@@ -336,7 +336,7 @@ TEST_F(NetSocket, APeerThatResetsWhileARecvWaits) {
 }
 
 TEST_F(NetSocket, APeerThatVanishesInMidSend_NoSignal) {
-    // Its default action would kill the test. The process's first context ignores it.
+    // The default action of SIGPIPE would kill the test. The process's first context ignores it.
     ASSERT_NE(::signal(SIGPIPE, SIG_DFL), SIG_ERR);
     auto sends = [](net::socket& s, const std::string& data) -> task<int> {
         co_return co_await s.send_all(data);

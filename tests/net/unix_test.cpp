@@ -69,10 +69,10 @@ TEST_F(UnixSocket, AbstractNames) {
     acceptor ac{name};
     EXPECT_EQ(ac.local_endpoint(), endpoint(name));
     coil::run(echo_once(ac, SOCK_STREAM));
-    EXPECT_THROW(acceptor{name}, std::system_error) << "it has the name";
+    EXPECT_THROW(acceptor{name}, std::system_error) << "the first acceptor has the name";
 }
 
-TEST_F(UnixSocket, TextIsAnEndpoint) {
+TEST_F(UnixSocket, AStringConvertsToAnEndpoint) {
     acceptor ac("unix:" + path());
     coil::run(echo_once(ac, SOCK_STREAM));
     const acceptor inet("127.0.0.1:0");
@@ -148,7 +148,7 @@ TEST_F(UnixSocket, DatagramsCarryTheirSendersAddress) {
         EXPECT_EQ(peer, endpoint(unix_address{a_path}));
         EXPECT_EQ(co_await b.send_to({buf, n}, peer), 5);
         EXPECT_EQ(co_await a.recv(buf), 5);
-        // A sender without a name.
+        // An unbound sender has no address.
         net::socket c = net::socket::create_unix(SOCK_DGRAM);
         EXPECT_EQ(co_await c.send_to("x", unix_address{b_path}), 1);
         const net::received_from nameless = co_await b.recv_from(buf);
@@ -265,7 +265,7 @@ TEST_F(UnixSocket, G4_DescriptorsAreSentAndOwned) {
     EXPECT_EQ(coil_test::open_descriptors(), before);
 }
 
-TEST_F(UnixSocket, G4_UntakenDescriptorsAreClosed) {
+TEST_F(UnixSocket, G4_UnreceivedDescriptorsAreClosed) {
     const std::set<int> before = coil_test::open_descriptors();
     {
         const coil_test::pipe_pair pipe;
@@ -287,7 +287,7 @@ TEST_F(UnixSocket, G4_UntakenDescriptorsAreClosed) {
             auto receive = [](net::socket& s) -> task<> {
                 char buf[8];
                 co_await s.recv_descriptors(buf);
-                ADD_FAILURE() << "stopped before";
+                ADD_FAILURE() << "the context was stopped before it could resume this task";
             };
             auto send = [](net::socket& s, std::vector<int> fds, io_context& c) -> task<> {
                 EXPECT_EQ(co_await s.send_descriptors(fds, "x"), 1);
@@ -324,7 +324,7 @@ TEST_F(UnixSocket, G3_CancelledReceiveOfDescriptorsTakesNone) {
     coil::run(main());
 }
 
-TEST_F(UnixSocket, G6_WithoutRoomForThemDescriptorsAreTruncated) {
+TEST_F(UnixSocket, G6_AtTheDescriptorLimitTheReceivedListIsTruncated) {
     const std::string complaint = coil_test::in_child([]() -> std::string {
         std::string said;
         auto main = [](std::string& complaint) -> task<> {

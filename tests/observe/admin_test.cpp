@@ -1,4 +1,4 @@
-// The admin socket: who may ask, what it answers, and what a bad client can do to it.
+// The admin socket: which users it accepts, its answers, and what a bad client can do to it.
 
 #include "admin_support.hpp"
 
@@ -7,10 +7,13 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <optional>
 #include <semaphore>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <sys/stat.h>
 
@@ -202,6 +205,58 @@ TEST(Admin, ItsThreadDoesNotHideADeadlock) {
     ctx.co_spawn([](channel<int>& from) -> task<> { co_await from.recv(); }(c));
     ctx.run();
     EXPECT_EQ(count_of(report, "channel::recv"), 1U) << report;
+}
+
+/// Calls a function when it is copied: a runtime copies its options for each of its contexts.
+struct calls_when_copied {
+    explicit calls_when_copied(std::function<void()> f) : call(std::move(f)) {}
+    calls_when_copied(const calls_when_copied& other) : call(other.call) { call(); }
+    calls_when_copied(calls_when_copied&&) noexcept = default;
+    calls_when_copied& operator=(const calls_when_copied&) = delete;
+    ~calls_when_copied() = default;
+    void operator()(const std::string&) const {}
+    std::function<void()> call;
+};
+
+/// A client is answered while the first context exists and the second one does not yet. The client
+/// does not wait for the thread that constructs them, so ThreadSanitizer reports what that thread
+/// writes without a lock.
+TEST(Admin, WhileARuntimeIsConstructed) {
+    const socket_place place;
+    std::atomic<bool> answered = false;
+    std::array<std::string, 3> answers;
+    std::thread client([&] {
+        std::error_code ignored;
+        while (!std::filesystem::exists(place.path(), ignored) ||
+               !admin_client(place.path()).is_connected()) {
+            std::this_thread::yield();
+        }
+        while (count_of(answers[0], "context part-") == 0) { // the context may not be listed yet
+            answers[0] = get(place.path(), "/tasks");
+        }
+        answers[1] = get(place.path(), "/tasks.json");
+        answers[2] = get(place.path(), "/metrics");
+        answered = true;
+        answered.notify_all();
+    });
+    int contexts = 0;
+    bool begun = false;
+    runtime_options options;
+    options.contexts = 3;
+    options.context = place.options("part");
+    options.context.on_deadlock = calls_when_copied([&] {
+        if (begun && ++contexts == 2) {
+            answered.wait(false);
+        }
+    });
+    begun = true;
+    runtime rt(std::move(options));
+    client.join();
+    EXPECT_EQ(contexts, 3);
+    EXPECT_EQ(count_of(answers[0], "context part-"), 1U) << answers[0];
+    EXPECT_EQ(count_of(answers[0], "context part-0: 0 tasks\n"), 1U) << answers[0];
+    EXPECT_EQ(count_of(answers[1], "\"answered\":true"), 1U) << answers[1];
+    EXPECT_EQ(count_of(answers[2], "coil_tasks{context="), 1U) << answers[2];
 }
 
 TEST(Admin, DuringAStormOfTasksAndShutdowns) {

@@ -38,7 +38,7 @@ def main(path):
             fail('no pair', (key, pair))
         if pair[1]['ts'] < pair[0]['ts']:
             fail('ends before it begins', pair)
-        if pair[0]['cat'] == 'span' and not re.fullmatch('00-[0-9a-f]{32}-[0-9a-f]{16}-01', pair[0]['id']):
+        if pair[0]['cat'] == 'span' and not re.fullmatch('00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]', pair[0]['id']):
             fail('no W3C trace context', pair)
     for slices in stacks.values():
         check_nesting(slices)

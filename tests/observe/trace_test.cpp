@@ -1,12 +1,16 @@
-// Traces: what is recorded, its form, and spans.
+// Traces: what is recorded, the format of the file, and spans.
 
+#include "../../src/context/trace_ring.hpp"
 #include "support.hpp"
+#include "support/fault_backend.hpp"
 
 #include <array>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -22,7 +26,7 @@ namespace {
 
 using coil_test::count_of;
 
-/// A file that is removed again.
+/// A file that is removed at the end.
 class temporary_file {
 public:
     temporary_file() {
@@ -40,7 +44,7 @@ private:
     std::array<char, 32> path_{"/tmp/coil-trace-XXXXXX"};
 };
 
-/// Checks the form by Python's JSON parser: returns what it prints, "ok" and counts.
+/// Checks the format with Python's JSON parser. Returns the script's output: "ok" and counts.
 std::string check_json(const std::string& file) {
     const std::string command = "python3 '" CHECK_TRACE "' '" + file + "' 2>&1";
     std::FILE* const out = ::popen(command.c_str(), "r");
@@ -147,7 +151,77 @@ TEST_P(Trace, IsBounded) {
     EXPECT_EQ(count_of(check_json(file.path()), "ok: "), 1U);
 }
 
-/// Written while other threads record, and while it starts and stops.
+/// The kernel refuses entries, which are submitted again.
+TEST(TraceOfRefusedEntries, HasEachSubmissionOnce) {
+    constexpr unsigned operations = 200;
+    io_context_options options;
+    coil_test::fault_plan plan;
+    plan.busy_enter = 700;
+    const auto log = std::make_shared<coil_test::fault_log>();
+    options.make_backend = coil_test::fault_backend::factory(1, plan, log);
+    io_context ctx(std::move(options));
+    ctx.co_spawn([]() -> task<> {
+        for (unsigned i = 0; i < operations; ++i) {
+            EXPECT_EQ(co_await io::nop(), 0);
+        }
+    }());
+    std::map<std::uint64_t, unsigned> submitted; // by opcode
+    std::thread([&] {
+        trace::start();
+        ctx.run();
+        trace::stop();
+        for (const auto& ring : detail::all_trace_rings().rings) {
+            for (const detail::trace_event& event : ring->copy()) {
+                if (event.kind == detail::trace_kind::submission) {
+                    ++submitted[event.detail & 0xff];
+                }
+            }
+        }
+    }).join();
+    EXPECT_GE(ctx.metrics().refusals, 10U) << "the backend has refused nothing";
+    EXPECT_EQ(submitted[static_cast<std::uint8_t>(uring::opcode::nop)], operations);
+}
+
+task<> named() { co_return; }
+
+/// With very many names, each event keeps the name of its task as long as there is room. Events
+/// without room for a name are counted, and the next trace has room again.
+TEST(NamesOfATrace, AreManyAndCounted) {
+    const auto trace_of = [](std::size_t tasks, const std::string& prefix) {
+        std::string text;
+        std::thread([&] {
+            trace::start(1U << 20U);
+            io_context ctx;
+            for (std::size_t i = 0; i < tasks; ++i) {
+                ctx.co_spawn(named(), prefix + std::to_string(i));
+                if (i % 1000 == 999) {
+                    ctx.run();
+                }
+            }
+            ctx.co_spawn(named(), "the last");
+            ctx.run();
+            trace::stop();
+            text = trace::to_json();
+        }).join();
+        return text;
+    };
+    std::string text = trace_of(6000, "connection ");
+    EXPECT_EQ(count_of(text, "\"spawn connection "), 6000U);
+    EXPECT_EQ(count_of(text, "\"spawn connection 5999\""), 1U);
+    EXPECT_EQ(count_of(text, "\"spawn the last\""), 1U);
+    EXPECT_EQ(count_of(text, "\"events without their names\":0}"), 1U);
+
+    const std::string long_name(4000, 'x');
+    text = trace_of(3000, long_name);
+    EXPECT_EQ(count_of(text, "\"events without their names\":0}"), 0U) << "16 MiB are not enough";
+    text.clear();
+
+    text = trace_of(10, "again ");
+    EXPECT_EQ(count_of(text, "\"spawn again "), 10U);
+    EXPECT_EQ(count_of(text, "\"events without their names\":0}"), 1U);
+}
+
+/// Traces are written while other threads record, and while tracing starts and stops.
 TEST_P(Trace, IsWrittenWhileItIsTaken) {
     std::atomic<bool> over = false;
     trace::start(256);
@@ -235,6 +309,26 @@ TEST(Spans, SurviveAwaitsAndCrossThreads) {
     EXPECT_EQ(count_of(file.text(), "\"id\":\"" + inner.context.to_string() + "\",\"parent\":\"" +
                                         outer.context.to_string() + "\""),
               1U);
+}
+
+/// Spans pass on the flag of their parent, even in the trace, which contains all spans.
+TEST(Spans, AreInTheTraceWithTheFlagOfTheirParent) {
+    temporary_file file;
+    trace::start();
+    std::vector<std::string> ids;
+    for (const char* flags : {"00", "01"}) {
+        const std::string parent =
+            std::string("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-") + flags;
+        const trace_span span = this_task::span("flagged", trace_context::parse(parent));
+        ids.push_back("\"id\":\"" + span.context().to_string() + "\",\"parent\":\"" + parent +
+                      "\"");
+    }
+    trace::stop();
+    trace::write(file.path());
+    EXPECT_EQ(count_of(check_json(file.path()), "ok: "), 1U);
+    for (const std::string& id : ids) {
+        EXPECT_EQ(count_of(file.text(), id), 1U) << id;
+    }
 }
 
 TEST(Spans, HaveIdsInTheFormOfW3C) {

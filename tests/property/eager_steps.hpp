@@ -9,7 +9,7 @@
 
 namespace property {
 
-/// The result of a coroutine that shares an operation. It is closed if it is not taken.
+/// The result of a coroutine that shares an operation. A descriptor that is not taken is closed.
 class shared_result {
 public:
     explicit shared_result(result_is kind) : kind_(kind) {}
@@ -54,7 +54,8 @@ inline task<> pause(world& w, random_source& r) {
     probe.resumed();
 }
 
-/// `own`: the result is that of the buffer's operation, otherwise a nop's.
+/// `own`: whether the result is that of the operation that uses the buffer, rather than that of a
+/// nop.
 template <class Awaitable>
 task<> live_eagerly(world& w, random_source& r, lease buffer, result_is kind_of_own, bool own,
                     Awaitable op) {
@@ -89,7 +90,7 @@ task<> live_eagerly(world& w, random_source& r, lease buffer, result_is kind_of_
             const bool orphaned = !sharer->done();
             pending.reset();
             if (orphaned && r.one_in(2)) {
-                // The operation that it awaits has been destroyed.
+                // The operation was destroyed, so the sharer has to resume.
                 for (unsigned turns = 0; turns < 3 && !sharer->done(); ++turns) {
                     await_probe probe(w);
                     co_await coil::yield();
@@ -120,7 +121,7 @@ task<> live_eagerly(world& w, random_source& r, lease buffer, result_is kind_of_
         kept.check_received(got);
         co_await close_result(w, kind, got);
     } else {
-        EXPECT_LE(got, 0) << "a nop's or a failure";
+        EXPECT_LE(got, 0) << "the result of a nop, or an error";
     }
 }
 

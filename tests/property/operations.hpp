@@ -17,7 +17,7 @@ namespace property {
 namespace io = coil::io;
 
 /// Whether an operation may wait forever. For one that blocks a worker thread of the kernel, a
-/// timeout inside a chain does not help: the kernel arms it when the call returns (measured on
+/// timeout inside a chain does not help: the kernel arms it only when the call returns (on
 /// Linux 6.18).
 enum class waiting : std::uint8_t { no, yes, in_a_worker };
 
@@ -169,7 +169,7 @@ inline task<> close_result(world& w, result_is kind, int result) {
         await_probe probe(w);
         const int closed = co_await io::close(io::direct_descriptor(result));
         probe.resumed();
-        // A direct descriptor that is not closed ends with the ring.
+        // A direct descriptor that is not closed here is closed with the ring.
         EXPECT_TRUE(closed == 0 || closed == -ECANCELED || closed == -ETIMEDOUT || w.faulty)
             << closed;
     }
@@ -187,7 +187,7 @@ task<int> await_last(world& w, lease buffer, result_is kind, Awaitable operation
     co_return result;
 }
 
-/// In a chain whose result is another operation's.
+/// Awaits a chain whose result is that of another operation.
 template <class Awaitable>
 task<int> await_other(world& w, lease buffer, Awaitable operation) {
     const witness here(w);
@@ -266,7 +266,7 @@ task<int> await_somehow(world& w, random_source& r, Op op, lease buffer, waiting
     }
 }
 
-/// The same in a coroutine that is destroyed before it ends.
+/// Awaits an operation in a coroutine that is destroyed before it ends.
 template <class Op>
 coil_test::manual await_until_destroyed(world& w, lease buffer, Op op, int style,
                                         std::chrono::microseconds limit) {

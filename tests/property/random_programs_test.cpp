@@ -73,7 +73,7 @@ private:
     static inline std::array<char, 128> text_;
 };
 
-/// The open descriptors, in one call and without a check of each.
+/// The open descriptors, read from /proc without a check of each.
 std::set<int> descriptors() {
     std::set<int> open;
     ::DIR* const directory = ::opendir("/proc/self/fd");
@@ -129,10 +129,10 @@ bool play(world& w, random_source& r) {
         ctx.run();
     } else if (r.one_in(16)) {
         handles.clear();
-        leftovers = true; // all of them
+        leftovers = true; // all tasks
     } else if (r.one_in(4)) {
-        // Another thread starts a task, cancels one and stops the program. If it is late, that ends
-        // the next program before it has begun.
+        // Another thread starts a task, cancels one and stops the program. If it is late, it stops
+        // the next program before that has begun.
         ctx.co_spawn(stop_after(w, 5ms));
         const random_source theirs(r());
         std::thread other([&ctx, &w, &handles, random = theirs]() mutable {

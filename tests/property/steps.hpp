@@ -74,7 +74,7 @@ inline task<> spawn_step(world& w, random_source& r, unsigned depth) {
     }
 }
 
-/// A frame that is destroyed while it waits, before, or after.
+/// A frame that is destroyed before, while or after it waits.
 inline task<> destroy_step(world& w, random_source& r, unsigned depth) {
     auto style = static_cast<int>(r.below(8));
     if (style == 4 && !may_drain(w, r)) {

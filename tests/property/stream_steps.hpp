@@ -76,7 +76,7 @@ inline void keep(world& w, random_source& r, std::vector<buffer_holder>& here,
     }
 }
 
-/// Awaits next() in a coroutine that is destroyed meanwhile, or whose stream is.
+/// Awaits next() in a coroutine that is destroyed meanwhile, or whose stream is destroyed.
 template <class Stream>
 coil_test::manual await_next(world& w, Stream& stream, bool closes) {
     const witness here(w);

@@ -43,7 +43,7 @@ inline constexpr auto fresh = std::byte{0xa5};
 inline constexpr auto given_back = std::byte{0xdd};
 
 inline bool all_are(std::span<const std::byte> bytes, std::byte value) {
-    // The first is right and each equals its predecessor: memcmp is fast without optimisation too.
+    // The first is right and each equals its predecessor: memcmp is fast even without optimisation.
     return bytes.empty() || (bytes[0] == value &&
                              std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
 }
@@ -152,7 +152,7 @@ public:
         local_listener() : socket(sys::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC)) {
             address.sun_family = AF_UNIX;
             auto* const a = reinterpret_cast<::sockaddr*>(&address);
-            // Only the family: the kernel chooses a name.
+            // Only the family is given: the kernel chooses a name.
             if (sys::bind(socket, a, sizeof(::sa_family_t)) != 0 || sys::listen(socket, 16) != 0 ||
                 sys::getsockname(socket, a, &(length = sizeof address)) != 0) {
                 coil_test::fail_with_errno("listener");
@@ -230,7 +230,7 @@ private:
     std::unique_ptr<int> memory_;
 };
 
-/// Around one await: it ends once, or its frame is destroyed while it waits (G1).
+/// Surrounds one await: it ends once, or its frame is destroyed while it waits (G1).
 class await_probe {
 public:
     explicit await_probe(world& w) : world_(w) { ++w.started; }

@@ -18,8 +18,8 @@ using namespace coil;
 using namespace std::chrono_literals;
 
 // [client]
-/// Connects, says its name and then `text`, and returns what it has read until `last` was in it, or
-/// the connection has ended.
+/// Connects and sends `text`, whose first line is the client's name. Receives until `last` has
+/// arrived or the connection has ended, and returns all that was received.
 task<std::string> client(net::inet_address server, std::string text, std::string last) {
     net::socket s = net::socket::create_tcp();
     if (co_await s.connect(server) < 0) {
@@ -35,7 +35,7 @@ task<std::string> client(net::inet_address server, std::string text, std::string
     co_return seen;
 }
 
-/// Sockets are made inside of a task of their host.
+/// Sockets are created inside a task of their host.
 task<> serve(chat::room& room, event& stop) {
     co_await chat::serve(net::acceptor{net::inet_address{7000}}, room, stop);
 }
@@ -43,10 +43,10 @@ task<> serve(chat::room& room, event& stop) {
 
 // [hears]
 bool all_clients_hear(std::uint64_t seed) {
-    chat::room room{chat::limits{}}; // what tasks refer to is declared before the world
+    chat::room room{chat::limits{}}; // objects that tasks refer to are declared before the world
     event stop;
     sim::world_options options;
-    options.faults = sim::fault_plan::timing(); // what a correct program does not notice
+    options.faults = sim::fault_plan::timing(); // no error for a correct program
     sim::world w(seed, options);
     sim::host& server = w.host("server");
     server.co_spawn(serve(room, stop));
@@ -62,7 +62,7 @@ bool all_clients_hear(std::uint64_t seed) {
 TEST(ChatTutorial, AllClientsHear) { EXPECT_TRUE(sim::for_each_seed(200, all_clients_hear)); }
 // [/hears]
 
-/// A client that sends many lines at once does not fill the channels of those that read.
+/// A client that sends many lines in one burst does not fill the channels of those that read.
 bool a_burst_is_heard(std::uint64_t seed) {
     chat::room room{chat::limits{}};
     event stop;
@@ -83,7 +83,7 @@ bool a_burst_is_heard(std::uint64_t seed) {
 
 TEST(ChatTutorial, ABurstIsHeard) { EXPECT_TRUE(sim::for_each_seed(50, a_burst_is_heard)); }
 
-/// A client that says a line while the server cannot be reached, and returns how many it has heard.
+/// A client that sends a line while the server cannot be reached. Returns how many it has received.
 task<int> member_of_a_crowd(net::inet_address server, int crowd_size) {
     net::socket s = net::socket::create_tcp();
     if (co_await s.connect(server) < 0) {
@@ -125,7 +125,7 @@ bool a_crowd_is_heard(std::uint64_t seed, int crowd_size, std::size_t queued_lin
     w.run_for(1s);
     w.partition(server, others);
     w.run_for(2s);
-    w.heal(server, others); // the server receives what all have said at once
+    w.heal(server, others); // the server receives the lines of all clients together
     const auto ended = [](const join_handle<int>& each) { return each.done(); };
     if (!w.run_until([&] { return std::ranges::all_of(crowd, ended); }, 10s)) {
         return false;
@@ -163,7 +163,7 @@ bool a_client_that_does_not_read_is_closed(std::uint64_t seed) {
     auto bob = w.host("b").spawn(client(server.address(7000), lines + "last\n", "bob: last"));
     const bool heard = w.run_until([&] { return bob.done(); }, 10s) &&
                        bob.get().find("bob: last") != std::string::npos;
-    w.run_for(1min);                                       // less than an idle client has
+    w.run_for(1min);                                       // less than the limit of an idle client
     return heard && server.open_descriptors().size() == 1; // the acceptor's
 }
 
@@ -206,7 +206,7 @@ TEST(ChatTutorial, AStoppedServerSaysGoodbye) {
 }
 // [/stop]
 
-/// The goodbye arrives although the server has not read all that the client has sent.
+/// The goodbye arrives although the server has not read everything that the client has sent.
 bool unread_lines_do_not_cost_the_goodbye(std::uint64_t seed) {
     chat::room room{chat::limits{}};
     event stop;
@@ -249,7 +249,7 @@ TEST(ChatTutorial, AClientIsToldThatTheRoomIsFull) {
 }
 
 // [vanished]
-/// A client's network fails: the server notices by its limits, and keeps nothing of the client.
+/// A client's network fails: the server's limits detect it, and nothing of the client remains.
 bool nothing_is_left_of_a_client_that_vanishes(std::uint64_t seed) {
     chat::room room{chat::limits{}};
     event stop;

@@ -1,4 +1,4 @@
-// net::connect in a world: every order of answers, deadlines, cancellation, and what it says.
+// net::connect in a world: every order of answers, deadlines, cancellation, and error messages.
 
 #include "sim/support.hpp"
 

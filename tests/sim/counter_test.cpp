@@ -44,7 +44,7 @@ struct knowledge {
     }
 };
 
-/// The role of systemd: restarts the service.
+/// Plays the role of systemd: restarts the service.
 task<> counter_service(durability wanted) {
     while (true) {
         try {
@@ -75,7 +75,7 @@ task<> counter_client(net::inet_address server, std::uint64_t name, sim::random_
     ++known.done;
 }
 
-/// Crashes and partitions at random moments, all of which end in time.
+/// Crashes and partitions at random moments; all of them end before the time limit.
 void break_things(sim::world& w, sim::host& server) {
     sim::random_source random = w.random().fork();
     for (auto n = random.below(5); n > 0; --n) {
@@ -93,7 +93,7 @@ void break_things(sim::world& w, sim::host& server) {
     }
 }
 
-/// Empty if all invariants hold; otherwise the violated one.
+/// Returns the violated invariant, or an empty string if all hold.
 std::string play(std::uint64_t seed, durability wanted) {
     sim::world_options options;
     options.faults = sim::fault_plan::timing();
@@ -126,7 +126,7 @@ TEST(Counter, LosesNoAcknowledgedRequest) {
     }));
 }
 
-/// The bug that this test is for: it is invisible until the power fails.
+/// The bug for which this simulation exists: it is invisible until the power fails.
 TEST(Counter, WithoutDataSyncTheSimulatorFindsALostRequest) {
     std::uint64_t seed = 1;
     std::string broken;

@@ -78,4 +78,47 @@ TEST(SimDatagram, AConnectedSocketLearnsThatItsPeerIsMissing) {
     EXPECT_EQ(run_in(w, w.host("a"), send_to_nobody(w.host("b").address(9))), -ECONNREFUSED);
 }
 
+task<> echo_batches(std::uint16_t port) {
+    net::socket s = net::socket::create_udp();
+    EXPECT_EQ(s.bind(net::inet_address(port)), 0);
+    net::datagram_batch batch(4, 256);
+    for (;;) {
+        const int n = co_await net::receive_batch(s, batch);
+        if (n < 0) {
+            co_return;
+        }
+        EXPECT_EQ(co_await net::send_batch(s, batch), n);
+    }
+}
+
+/// A piece of several segments arrives as datagrams, because a world has no segmentation offload.
+task<> ask_for_segments(net::inet_address to, std::vector<std::size_t>& sizes) {
+    net::socket s = net::socket::create_udp();
+    coil::buffer_pool pool({.buffers = 8, .buffer_size = 1024, .incremental = false});
+    net::datagram_stream incoming = net::datagrams(s, pool);
+    const std::string data(250, 'x');
+    EXPECT_EQ(co_await net::send_datagram(s, {data.data(), data.size()},
+                                          {.peer = to, .segment_size = 100}),
+              250);
+    while (sizes.size() < 3) {
+        const net::datagram d = co_await incoming.next();
+        EXPECT_EQ(d.peer(), net::endpoint(to));
+        sizes.push_back(d.bytes().size());
+    }
+}
+
+TEST(SimDatagram, BatchesAndSegments) {
+    sim::world w{1};
+    sim::host& a = w.host("a");
+    sim::host& b = w.host("b");
+    w.link(a, b, {});
+    std::vector<std::size_t> sizes;
+    b.co_spawn(echo_batches(9));
+    w.run();
+    a.co_spawn(ask_for_segments(b.address(9), sizes));
+    w.run();
+    std::sort(sizes.begin(), sizes.end()); // a link may reorder datagrams
+    EXPECT_EQ(sizes, (std::vector<std::size_t>{50, 100, 100}));
+}
+
 } // namespace

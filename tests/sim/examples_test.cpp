@@ -40,7 +40,7 @@ namespace {
 
 constexpr unsigned echo_contexts = 3;
 
-/// The counts of the echo server that runs.
+/// The counts of the running echo server.
 echo_example::session_counts* echo_counts = nullptr;
 
 /// One acceptor per context, all on one port; a failed one is replaced.
@@ -52,7 +52,7 @@ task<> echo_service() {
                 co_spawn(echo_example::session(std::move(peer), *echo_counts));
             }
         } catch (const std::system_error&) {
-            // no descriptor, or the like
+            // for example, no descriptor is left
         }
         co_await coil::sleep_for(5ms);
     }
@@ -160,7 +160,7 @@ TEST(SimExamples, EchoAnswersEveryClientInAnOrdinaryNetwork) {
     }));
 }
 
-/// One acceptor handles all steps of a hand-shake, however many acceptors share the port. Otherwise
+/// One acceptor handles all steps of a handshake, however many acceptors share the port. Otherwise
 /// an acceptor would count connections that never arrive, until its backlog is full.
 TEST(SimExamples, AcceptorsThatShareAPortTakeConnectionsForEver) {
     const echo_run run = play_echo(1, {}, 2000, false, 100);
@@ -223,7 +223,8 @@ TEST(SimExamples, ChargenSendsItsPatternUntilTheClientHasEnough) {
             run_in(w, w.host("client"), read_some(server.address(19), pattern.size() + 1000));
         EXPECT_EQ(text.size(), pattern.size() + 1000);
         EXPECT_TRUE(text == (pattern + pattern).substr(0, text.size())) << "SEED=" << seed;
-        EXPECT_EQ(server.open_descriptors().size(), 1U) << "the session has noticed";
+        EXPECT_EQ(server.open_descriptors().size(), 1U)
+            << "the session has noticed the end and closed its socket";
         return !testing::Test::HasFailure();
     }));
 }

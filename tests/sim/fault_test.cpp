@@ -1,5 +1,5 @@
-// Each fault of a plan by itself: it occurs, and a correct program survives it, without noticing if
-// the runtime handles it.
+// Each fault of a plan by itself: it occurs, and a correct program survives it. The program does
+// not notice faults that the runtime handles.
 
 #include "sim/support.hpp"
 
@@ -27,7 +27,7 @@ struct single_fault {
 constexpr std::uint16_t adder_port = 71;
 using adder_bytes = std::array<char, 8>;
 
-/// Adds one to what it is sent.
+/// Adds one to each number that it receives.
 task<> add_one(net::socket peer) {
     adder_bytes bytes;
     int n = co_await peer.recv_all(bytes);
@@ -51,7 +51,7 @@ task<> adder() {
                 coil::co_spawn(add_one(std::move(peer)));
             }
         } catch (const std::system_error&) {
-            // no descriptor
+            // no descriptor is left
         }
         co_await coil::sleep_for(1ms);
     }

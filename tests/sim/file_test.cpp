@@ -1,4 +1,4 @@
-// Files, and what survives of them after a crash.
+// Files, and which parts of them survive a crash.
 
 #include "sim/support.hpp"
 

@@ -66,7 +66,7 @@ TEST(SimOwnership, G2_ASendBufferThatIsWrittenToEndsTheRun) {
     EXPECT_THROW(w.run(), sim::violation);
 }
 
-/// Of large memory, a world watches only pieces, and different ones over time.
+/// A world watches only pieces of a large buffer, and different ones over time.
 task<> send_much_and_meddle(int fd, std::string& data, std::size_t where) {
     auto sending = coil::eager(io::send(fd, data));
     co_await coil::sleep_for(1ms);
@@ -96,7 +96,7 @@ bool notices_in_much(std::size_t size, std::size_t where) {
     return false;
 }
 
-TEST(SimOwnership, G2_OfMuchMemoryTheEdgesAreWatchedAndPiecesBetween) {
+TEST(SimOwnership, G2_OfALargeBufferTheEdgesAndSomePiecesAreWatched) {
     EXPECT_TRUE(notices_in_much(4000, 3999));
     EXPECT_TRUE(notices_in_much(100'000, 0));
     EXPECT_TRUE(notices_in_much(100'000, 99'999));

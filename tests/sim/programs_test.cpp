@@ -74,7 +74,7 @@ task<bool> write_record(int fd, const log_record& r, std::uint64_t number) {
     co_return true;
 }
 
-/// Recovers the complete records; what follows them will be overwritten.
+/// Recovers the complete records; any data after them will be overwritten.
 task<std::uint64_t> recover(int fd, log_mistakes mistakes, log_facts& facts) {
     for (std::uint64_t number = 0;; ++number) {
         log_record r{};

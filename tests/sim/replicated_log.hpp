@@ -75,7 +75,7 @@ struct record {
     [[nodiscard]] std::uint64_t sum() const { return (index * 31 + value) ^ 0x5eed; }
 };
 
-/// Its state, and how it is recovered.
+/// The durable state of a host, and its recovery.
 class replica {
 public:
     replica(std::size_t host, mistakes wanted, knowledge& known)
@@ -125,7 +125,7 @@ public:
         promise();
     }
 
-    /// Replaces everything by the snapshot of another host.
+    /// Replaces everything with the snapshot of another host.
     task<> install(position p) {
         at_ = p;
         known_.agree(host_, at_);

@@ -37,8 +37,8 @@ task<bool> receive(net::socket& s, message& m) {
     co_return n == static_cast<int>(into.size());
 }
 
-/// Sends a request and waits a while for the answer. False: there is none, and the stream is
-/// unusable.
+/// Sends a request and waits a while for the answer. Returns false if there is none; the stream is
+/// then unusable.
 task<bool> exchange(net::socket& s, message& m) {
     bool answered = co_await coil::timeout(send(s, m), message::limit);
     if (answered) {
@@ -47,7 +47,7 @@ task<bool> exchange(net::socket& s, message& m) {
     co_return answered;
 }
 
-/// The role of systemd: after a failure it restarts the service, which recovers from the disk.
+/// Plays the role of systemd: restarts the service after a failure. It recovers from the disk.
 task<> restarted(task<> (*service)(std::size_t, mistakes, knowledge&), std::size_t host,
                  mistakes wanted, knowledge& known) {
     for (;;) {
@@ -101,7 +101,7 @@ public:
 
     task<> recover() { co_await log_.recover(); }
 
-    /// 0, or the number of an entry that is on two disks.
+    /// Returns the number of the entry if it is on two disks, otherwise 0.
     task<std::uint64_t> append(std::uint64_t value) {
         const position before = log_.at();
         co_await log_.append(value);
@@ -176,7 +176,7 @@ task<> lead(std::size_t host, mistakes wanted, knowledge& known) {
     co_await coil::sleep_for(24h);
 }
 
-/// Empty if all invariants hold; otherwise the violated one.
+/// Returns the violated invariant, or an empty string if all hold.
 std::string play(std::uint64_t seed, mistakes wanted) {
     sim::world_options options;
     options.faults = sim::fault_plan::timing();
@@ -216,7 +216,7 @@ std::uint64_t seeds() {
                              : static_cast<std::uint64_t>(coil_test::rounds(300, 10'000));
 }
 
-/// The violation that the first seed reveals.
+/// The violation that the first failing seed reveals.
 std::string found(mistakes wanted) {
     for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
         if (const std::string broken = play(seed, wanted); !broken.empty()) {

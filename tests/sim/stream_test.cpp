@@ -1,4 +1,4 @@
-// Streams: Linux's results with and without failures.
+// Streams have the same results as on Linux, with and without failures.
 
 #include "sim/support.hpp"
 

@@ -19,7 +19,7 @@ namespace sim = coil::sim;
 namespace net = coil::net;
 namespace io = coil::io;
 
-/// Runs a task on a host until nothing is left to do, and gives its result.
+/// Runs a task on a host until nothing is left to do, and returns its result.
 template <class T>
 T run_in(sim::world& w, sim::host& h, task<T> work) {
     auto handle = h.spawn(std::move(work));

@@ -2,6 +2,9 @@
 
 #include "sim/support.hpp"
 
+#include <string>
+
+#include <poll.h>
 #include <sys/socket.h>
 
 using namespace sim_test;
@@ -61,6 +64,67 @@ TEST(SimUnix, Pairs) {
         w.run();
     }
     EXPECT_TRUE(h.open_descriptors().empty());
+}
+
+task<> wait_for_room(const net::socket& s, bool& has_room) {
+    const int ready = co_await io::poll(s.native_handle(), POLLOUT);
+    EXPECT_NE(ready & POLLOUT, 0);
+    has_room = true;
+}
+
+task<> poll_a_full_peer(bool closes) {
+    const auto name = net::unix_address::abstract("receiver");
+    net::socket receiver = net::socket::create_unix(SOCK_DGRAM);
+    EXPECT_EQ(co_await receiver.bind(name), 0);
+    net::socket sender = net::socket::create_unix(SOCK_DGRAM);
+    EXPECT_EQ(co_await sender.connect(name), 0);
+    for (int i = 0; i < 11; ++i) {
+        EXPECT_EQ(co_await sender.send("x"), 1);
+    }
+    bool has_room = false;
+    auto waiting = coil::spawn(wait_for_room(sender, has_room));
+    co_await coil::sleep_for(1ms);
+    EXPECT_FALSE(has_room);
+    char buf[4];
+    if (closes) {
+        EXPECT_EQ(co_await receiver.close(), 0);
+    } else {
+        EXPECT_EQ(co_await receiver.recv(buf), 1);
+    }
+    co_await coil::sleep_for(1ms);
+    EXPECT_TRUE(has_room);
+    waiting.cancel();
+}
+
+TEST(SimUnix, APollWaitsUntilTheReceiverHasRoomOrIsClosed) {
+    for (const bool closes : {false, true}) {
+        sim::world w{1};
+        sim::host& h = w.host("a");
+        h.co_spawn(poll_a_full_peer(closes));
+        w.run();
+    }
+}
+
+task<> poll_a_full_pair() {
+    auto [a, b] = net::socket::pair(SOCK_DGRAM);
+    constexpr int size = 64 * 1024; // world_options::socket_buffer
+    std::string buf(size, 'x');
+    EXPECT_EQ(co_await a.send(buf), size);
+    bool has_room = false;
+    auto waiting = coil::spawn(wait_for_room(a, has_room));
+    co_await coil::sleep_for(1ms);
+    EXPECT_FALSE(has_room);
+    EXPECT_EQ(co_await b.recv(buf), size);
+    co_await coil::sleep_for(1ms);
+    EXPECT_TRUE(has_room);
+    waiting.cancel();
+}
+
+TEST(SimUnix, APollWaitsUntilTheOtherEndOfAPairHasRoom) {
+    sim::world w{1};
+    sim::host& h = w.host("a");
+    h.co_spawn(poll_a_full_pair());
+    w.run();
 }
 
 task<> answer_one(std::uint16_t port) {

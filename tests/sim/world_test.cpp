@@ -1,4 +1,4 @@
-// The world itself: its clock, its order of events, and that both follow from the seed.
+// The world itself: its clock and its order of events, both determined by the seed.
 
 #include "support/run.hpp"
 
@@ -210,7 +210,7 @@ TEST(SimWorld, G5_ACrashDestroysTheTasksWhereTheyAreSuspended) {
 
 task<> crash_oneself(sim::host& h, int& after) {
     h.crash();
-    ++after; // not before the turn is over
+    ++after; // this turn still finishes
     co_await coil::sleep_for(1s);
     ++after;
 }

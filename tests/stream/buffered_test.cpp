@@ -258,7 +258,7 @@ TEST(BufferedWriter, EachWriteFailedOnce_NothingIsLostOrDoubled) {
         for (std::size_t i = 0; i < text.size();) {
             const int n = co_await w.write(std::string_view(text).substr(i, 3));
             if (n < 0) {
-                has_failed = true; // nothing of these three was taken: they fit into the buffer
+                has_failed = true; // a write that fits into the buffer is all or nothing
             } else {
                 i += static_cast<std::size_t>(n);
             }

@@ -6,8 +6,17 @@
 #include <coil/sim/for_each_seed.hpp>
 #include <coil/sim/world.hpp>
 
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <set>
 #include <string>
 #include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/socket.h>
 
 using namespace coil;
 using namespace std::chrono_literals;
@@ -31,7 +40,7 @@ TEST(StreamCopy, EverySizeOfPieces) {
     }
 }
 
-TEST(StreamCopy, EachCallFailedOnceGivesItsError) {
+TEST(StreamCopy, AnErrorOfAnyCallIsReported) {
     auto main = [](int read_fails, int write_fails) -> task<std::error_code> {
         script_source source(pattern(10), 3, read_fails, -ECONNRESET);
         script_sink sink(2, write_fails, -EPIPE);
@@ -114,6 +123,205 @@ TEST(StreamDuplex, APeerThatTricklesOneByteAtATime) {
         co_await running;
     };
     coil::run(main());
+}
+
+/// Sends `size` bytes that depend on their position and `seed`, in pieces of changing sizes.
+task<> send_pattern(net::socket& to, std::size_t size, unsigned seed) {
+    std::string piece;
+    std::size_t step = 1;
+    for (std::size_t at = 0; at < size;) {
+        piece.resize(std::min(step, size - at));
+        for (std::size_t i = 0; i < piece.size(); ++i) {
+            piece[i] = static_cast<char>((at + i) * 31 + seed);
+        }
+        EXPECT_EQ(co_await to.send_all(piece), static_cast<int>(piece.size()));
+        at += piece.size();
+        step = step < 300'000 ? step * 3 : 1;
+    }
+    EXPECT_EQ(co_await to.shutdown_write(), 0);
+}
+
+task<> expect_pattern(net::socket& from, std::size_t size, unsigned seed) {
+    std::string buffer(70'000, '\0');
+    std::size_t at = 0;
+    for (;;) {
+        const int n = co_await from.recv({buffer.data(), buffer.size()});
+        EXPECT_GE(n, 0);
+        if (n <= 0) {
+            break;
+        }
+        for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
+            if (buffer[i] != static_cast<char>((at + i) * 31 + seed)) {
+                ADD_FAILURE() << "byte " << at + i << " differs";
+                co_return;
+            }
+        }
+        at += static_cast<std::size_t>(n);
+    }
+    EXPECT_EQ(at, size);
+}
+
+bool blocks(const net::socket& s) {
+    return (::fcntl(s.native_handle(), F_GETFL) & O_NONBLOCK) == 0;
+}
+
+// Large amounts are spliced and small ones copied. The sizes vary so that both happen.
+TEST(StreamDuplex, SplicesMuchDataInBothDirections) {
+    coil::run([]() -> task<> {
+        auto [client, a] = net::socket::pair();
+        auto [server, b] = net::socket::pair();
+        constexpr std::size_t there = 9'000'001;
+        constexpr std::size_t back = 5'000'003;
+        auto proxy = spawn(duplex(a, b));
+        co_await when_all(send_pattern(client, there, 1), expect_pattern(server, there, 1),
+                          send_pattern(server, back, 2), expect_pattern(client, back, 2));
+        const duplex_counts moved = co_await proxy;
+        EXPECT_EQ(moved.a_to_b, there);
+        EXPECT_EQ(moved.b_to_a, back);
+        EXPECT_TRUE(blocks(a));
+        EXPECT_TRUE(blocks(b));
+    }());
+}
+
+task<> sends_much(net::socket& to) {
+    const std::string much(32 << 20, 'x');
+    (void)co_await to.send_all(much);
+}
+
+/// Waits until data from `a` that is not received fills the pipe of its duplex().
+task<> fills_the_pipe(const net::socket& a) {
+    for (int i = 0; i < 10'000 && blocks(a); ++i) {
+        co_await sleep_for(1ms);
+    }
+    EXPECT_FALSE(blocks(a)) << "it does not splice";
+    co_await sleep_for(20ms);
+}
+
+// The receiver does not read: the pipe is full when the proxy is cancelled.
+TEST(StreamDuplex, G3_CancelledWhileItSplices) {
+    const std::set<int> before = coil_test::open_descriptors();
+    coil::run([]() -> task<> {
+        auto [client, a] = net::socket::pair();
+        auto [server, b] = net::socket::pair();
+        auto proxy = spawn(duplex(a, b));
+        auto sender = spawn(sends_much(client));
+        co_await fills_the_pipe(a);
+        proxy.cancel();
+        try {
+            co_await proxy;
+            ADD_FAILURE() << "the proxy has ended without an error";
+        } catch (const std::system_error& e) {
+            EXPECT_EQ(e.code(), std::errc::operation_canceled);
+        }
+        EXPECT_TRUE(blocks(a));
+        EXPECT_TRUE(blocks(b));
+        sender.cancel();
+        co_await sender;
+    }());
+    EXPECT_EQ(coil_test::open_descriptors(), before);
+}
+
+/// Two ends of a TCP connection.
+task<std::pair<net::socket, net::socket>> tcp_connection() {
+    net::acceptor listener(net::inet_address("127.0.0.1", 0));
+    net::socket one = net::socket::create_tcp();
+    EXPECT_EQ(co_await one.connect(listener.local_address()), 0);
+    net::socket other = co_await listener.accept();
+    co_return std::pair(std::move(one), std::move(other));
+}
+
+// splice(2) stops before urgent data, and returns the same there as at the end of a stream.
+TEST(StreamDuplex, UrgentDataDoesNotEndIt) {
+    coil::run([]() -> task<> {
+        auto [client, a] = co_await tcp_connection();
+        auto [server, b] = net::socket::pair();
+        auto proxy = spawn(duplex(a, b));
+        const std::string much(8 << 20, 'x');
+        const std::string rest(100'000, 'y');
+        auto sender = spawn(
+            [](net::socket& to, const std::string& first, const std::string& second) -> task<> {
+                co_await to.send_all(first);
+                EXPECT_EQ(co_await io::send(to.native_handle(), const_buffer("!", 1), MSG_OOB), 1);
+                co_await to.send_all(second);
+                co_await to.shutdown_write();
+            }(client, much, rest));
+        std::size_t arrived = 0;
+        std::vector<char> buf(1 << 16);
+        for (int n; (n = co_await server.recv(buf)) > 0;) {
+            arrived += static_cast<std::size_t>(n);
+        }
+        EXPECT_EQ(arrived, much.size() + rest.size());
+        co_await sender;
+        co_await server.shutdown_write();
+        co_await proxy;
+    }());
+}
+
+TEST(StreamDuplex, G6_AnIdleConnectionHasNoPipes) {
+    coil::run([]() -> task<> {
+        auto [client, a] = net::socket::pair();
+        auto [server, b] = net::socket::pair();
+        auto proxy = spawn(duplex(a, b));
+        char byte = 'x';
+        co_await client.send({&byte, 1});
+        co_await server.recv({&byte, 1});
+        const std::size_t idle = coil_test::open_descriptors().size();
+        const std::string much(4 << 20, 'x');
+        bool had_pipes = false;
+        bool is_over = false;
+        auto observer = spawn([](std::size_t before, bool& more, bool& over) -> task<> {
+            while (!over) {
+                more = more || coil_test::open_descriptors().size() > before;
+                co_await yield();
+            }
+        }(idle, had_pipes, is_over));
+        auto sender = spawn([](net::socket& to, const std::string& text) -> task<> {
+            co_await to.send_all(text);
+        }(client, much));
+        std::string arrived(much.size(), ' ');
+        EXPECT_EQ(co_await server.recv_all({arrived.data(), arrived.size()}), 4 << 20);
+        EXPECT_EQ(arrived, much);
+        co_await sender;
+        is_over = true;
+        co_await observer;
+        EXPECT_TRUE(had_pipes) << "it does not splice";
+        for (int i = 0; i < 5000 && coil_test::open_descriptors().size() > idle; ++i) {
+            co_await sleep_for(1ms);
+        }
+        EXPECT_EQ(coil_test::open_descriptors().size(), idle);
+        proxy.cancel();
+        EXPECT_THROW(co_await proxy, std::system_error);
+    }());
+}
+
+// splice(2) has no MSG_NOSIGNAL.
+TEST(StreamDuplex, AClosedPeerRaisesNoSignal) {
+    coil::run([]() -> task<> {
+        static std::atomic<int> signals = 0;
+        struct ::sigaction counting{};
+        counting.sa_handler = [](int) { ++signals; };
+        struct ::sigaction before{};
+        ::sigaction(SIGPIPE, &counting, &before);
+        auto [client, a] = net::socket::pair();
+        auto [server, b] = net::socket::pair();
+        auto proxy = spawn(duplex(a, b));
+        auto sender = spawn(sends_much(client));
+        co_await fills_the_pipe(a);
+        server = net::socket();
+        try {
+            co_await proxy;
+            ADD_FAILURE() << "the proxy has ended without an error";
+        } catch (const std::system_error& e) {
+            // The other direction may notice first that the peer left data unread.
+            EXPECT_TRUE(e.code() == std::errc::broken_pipe ||
+                        e.code() == std::errc::connection_reset)
+                << e.what();
+        }
+        sender.cancel();
+        co_await sender;
+        ::sigaction(SIGPIPE, &before, nullptr);
+        EXPECT_EQ(signals.load(), 0);
+    }());
 }
 
 TEST(StreamDuplex, G3_CancelledEndsBothDirections) {

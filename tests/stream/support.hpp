@@ -11,7 +11,7 @@
 
 namespace stream_test {
 
-/// A source that gives `step` bytes at a time, and fails once, at call number `fails_at`.
+/// A source that returns `step` bytes at a time, and fails once, at call number `fails_at`.
 class script_source {
 public:
     explicit script_source(std::string data, std::size_t step = 1 << 20, int fails_at = -1,
@@ -38,7 +38,7 @@ private:
     int calls_ = 0;
 };
 
-/// A sink that takes `step` bytes at a time, and fails once.
+/// A sink that takes `step` bytes at a time, and fails once, at call number `fails_at`.
 class script_sink {
 public:
     explicit script_sink(std::size_t step = 1 << 20, int fails_at = -1, int error = -EPIPE)

@@ -1,5 +1,5 @@
-// Verifies that every test of these programs ends with the descriptors it began with, including its
-// fixture (guarantee G4).
+// Verifies that every test of these programs, including its fixture, ends with the descriptors with
+// which it began (guarantee G4).
 
 #include "support/descriptors.hpp"
 

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace coil_test {
@@ -124,7 +125,29 @@ inline std::set<int> open_descriptors() {
     return open;
 }
 
-/// Whether `fd` is open.
+/// The open file behind a descriptor. The number alone does not identify the file: as soon as it is
+/// closed, another thread, such as the watchdog's, may open a file that gets the same number.
+class open_file {
+public:
+    explicit open_file(int fd) : fd_(fd) {
+        if (::fstat(fd, &status_) != 0) {
+            fail_with_errno("fstat");
+        }
+    }
+
+    /// Whether the descriptor still refers to this file.
+    [[nodiscard]] bool is_open() const {
+        struct ::stat now{};
+        return ::fstat(fd_, &now) == 0 && now.st_dev == status_.st_dev &&
+               now.st_ino == status_.st_ino;
+    }
+
+private:
+    int fd_;
+    struct ::stat status_{};
+};
+
+/// Whether `fd` is open. Use it only while no other thread can have opened a file with this number.
 inline bool is_open(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
 
 } // namespace coil_test

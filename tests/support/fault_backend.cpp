@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <ctime>
 #include <initializer_list>
+#include <memory>
 #include <utility>
 
 #include <fcntl.h>
@@ -191,7 +192,7 @@ int fault_backend::setup(unsigned entries, coil::uring::params& p, mapping& m) n
 
 int fault_backend::do_register(coil::uring::register_op op, void* arg, unsigned count) noexcept {
     if (op == coil::uring::register_op::resize_rings && !transparent_) {
-        return -EINVAL; // as kernels before 6.13; the queues must stay where setup() has mapped
+        return -EINVAL; // like kernels before 6.13; the queues must stay where setup() has mapped
                         // them
     }
     return behind_->do_register(op, arg, count);

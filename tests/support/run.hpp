@@ -117,17 +117,19 @@ inline std::chrono::nanoseconds least_cpu_time(int times, std::chrono::nanosecon
     return least;
 }
 
+/// The state of a thread of this process, as in proc_pid_stat(5): 'S' if it sleeps in the kernel. 0
+/// if it has ended.
+inline char state_of_thread(pid_t thread) {
+    std::ifstream stat("/proc/self/task/" + std::to_string(thread) + "/stat");
+    std::string line;
+    std::getline(stat, line);
+    const std::size_t state = line.rfind(')') + 2;
+    return state < line.size() ? line[state] : '\0';
+}
+
 /// Waits until another thread of this process sleeps in the kernel.
 inline void wait_until_asleep(pid_t thread) {
-    const std::string path = "/proc/self/task/" + std::to_string(thread) + "/stat";
-    for (;;) {
-        std::ifstream stat(path);
-        std::string line;
-        std::getline(stat, line);
-        const std::size_t state = line.rfind(')') + 2;
-        if (state < line.size() && line[state] == 'S') {
-            return;
-        }
+    while (state_of_thread(thread) != 'S') {
         std::this_thread::sleep_for(100us);
     }
 }

@@ -79,7 +79,7 @@ inline ::ssize_t write(int fd, const void* data, std::size_t size) noexcept {
                ? perform(prep::write(fd, data, static_cast<unsigned>(size), prep::current_position))
                : ::write(fd, data, size);
 }
-/// Does not wait.
+/// Writes without waiting.
 inline ::ssize_t write_now(int fd, const void* data, std::size_t size) noexcept {
     if (here != nullptr) {
         return write(fd, data, size);
@@ -121,7 +121,7 @@ inline int memfd(const char* name) noexcept {
     return here != nullptr ? perform(prep::openat(AT_FDCWD, "/tmp", O_TMPFILE | O_RDWR, 0600))
                            : ::memfd_create(name, MFD_CLOEXEC);
 }
-/// Identifies a file; false if `fd` is not open.
+/// Identifies a file; returns false if `fd` is not open.
 inline bool identity(int fd, struct ::statx& of) noexcept {
     return here != nullptr
                ? perform(prep::statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &of)) == 0

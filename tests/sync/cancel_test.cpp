@@ -87,21 +87,24 @@ task<> turns(int n) {
 }
 
 /// The points of a wait that a single thread can reach deterministically.
-enum class point { never, before, queued, woken, cancelled_first };
+enum class point { never, before, before_a_free_one, queued, woken, cancelled_first };
 
 template <class S>
 task<> on_one_context(S& s, point when) {
     s.prepare();
     auto h = spawn(waits(s));
     bool woken = false;
-    if (when == point::before) {
-        h.cancel();
-        co_await turns(2);
-    } else {
-        co_await turns(2);
+    if (when == point::before_a_free_one) { // without the cancellation, it would not wait
+        s.wake();
+        woken = true;
     }
+    if (when == point::before || when == point::before_a_free_one) {
+        h.cancel();
+    }
+    co_await turns(2);
     switch (when) {
     case point::before:
+    case point::before_a_free_one:
     case point::queued:
         h.cancel();
         break;
@@ -133,8 +136,8 @@ task<> on_one_context(S& s, point when) {
 }
 
 TYPED_TEST(Cancelled, G3_AtEachPointByItsOwnContext) {
-    for (const point when :
-         {point::never, point::before, point::queued, point::woken, point::cancelled_first}) {
+    for (const point when : {point::never, point::before, point::before_a_free_one, point::queued,
+                             point::woken, point::cancelled_first}) {
         SCOPED_TRACE(static_cast<int>(when));
         TypeParam s;
         for (int i = 0; i < 3; ++i) {

@@ -1,5 +1,5 @@
-// A channel without memory loses no element. This program replaces the allocation of large frames,
-// which elements of this size use.
+// A channel loses no element when memory runs out. This program replaces the allocation of large
+// frames, which elements of this size use.
 
 #include "sync/support.hpp"
 
@@ -59,7 +59,7 @@ task<> wait_turns(int n) {
     }
 }
 
-/// What a receiver was given before it resumed must still be in the channel.
+/// An element that was given to a receiver which has not resumed must still be in the channel.
 void check_kept(channel<large>& ch, int count) {
     for (int i = 1; i <= count; ++i) {
         const auto got = ch.try_recv();
@@ -68,8 +68,8 @@ void check_kept(channel<large>& ch, int count) {
     }
 }
 
-/// Gives an element to the waiting receiver, and fills the channel, so that the element cannot
-/// return.
+/// Gives an element to the waiting receiver, and fills the channel, so that the element cannot be
+/// put back.
 void fill(channel<large>& ch) {
     for (int i = 1; i <= 1 + static_cast<int>(ch.capacity()); ++i) {
         EXPECT_TRUE(ch.try_send(large(i)));
@@ -130,7 +130,7 @@ TEST(ChannelMemory, G6_ADiscardedReceiverLosesNothing) {
             co_await when_all(ch.recv(), fails());
             ADD_FAILURE() << "the failure was expected";
         } catch (const std::runtime_error&) {
-            EXPECT_TRUE(ch.try_send(large(2))); // no space for an element that comes back
+            EXPECT_TRUE(ch.try_send(large(2))); // no space for an element that is put back
         }
         out_of_memory = false;
         check_kept(ch, 2);

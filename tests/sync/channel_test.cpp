@@ -1,4 +1,4 @@
-// coil::channel: elements arrive once and in order; closing follows Go.
+// coil::channel: elements arrive once and in order; closing works as in Go.
 
 #include "sync/support.hpp"
 
@@ -78,7 +78,7 @@ TEST_F(Channel, G1_OneToOneAcrossContexts) {
     across(all, count);
 }
 
-/// An element: the second move from the original object blocks.
+/// An element whose second move from the original object blocks.
 struct slow_move {
     struct gate {
         std::atomic<int> moves{0};
@@ -124,7 +124,7 @@ void sent_while_locked(channel<slow_move>& ch) {
     gate.reached.wait(false);
     io_context sender;
     sender.co_spawn([](channel<slow_move>& out) -> task<> { co_await out.send(slow_move(2)); }(ch));
-    sender.co_spawn([](slow_move::gate& g) -> task<> { // when the sender waits
+    sender.co_spawn([](slow_move::gate& g) -> task<> { // runs when the sender waits
         g.open = true;
         g.open.notify_all();
         co_return;
@@ -172,7 +172,7 @@ TEST_F(Channel, G1_ManyToManyAcrossContexts) {
         two.join();
         std::vector<int> all;
         for (auto& some : got) {
-            // For each sender, in its order.
+            // The elements of each sender arrive in the order in which it sent them.
             for (int s = 0; s < 4; ++s) {
                 int last = -1;
                 for (const int n : some) {
@@ -350,6 +350,45 @@ TEST_F(Channel, G1_SendsOfOneContextAreReceivedInOrder) {
     other.join();
     EXPECT_EQ(got.size(), static_cast<std::size_t>(4 * rounds));
     EXPECT_TRUE(std::ranges::is_sorted(got));
+}
+
+struct kept {
+    std::unique_ptr<int> value;
+};
+
+void expect_full_then_closed(channel<kept>& ch) {
+    kept one{std::make_unique<int>(1)};
+    while (ch.try_send(kept{std::make_unique<int>(0)})) {
+    }
+    EXPECT_FALSE(ch.try_send(std::move(one)));
+    EXPECT_NE(one.value, nullptr); // NOLINT(bugprone-use-after-move): a refused value is kept
+    EXPECT_FALSE(ch.is_closed()) << "full";
+    ch.close();
+    EXPECT_FALSE(ch.try_send(std::move(one)));
+    EXPECT_NE(one.value, nullptr); // NOLINT(bugprone-use-after-move)
+    EXPECT_TRUE(ch.is_closed());
+}
+
+TEST_F(Channel, AfterARefusedTrySendIsClosedTellsFullFromClosed) {
+    channel<kept> bounded(2);
+    expect_full_then_closed(bounded);
+    channel<kept> unbuffered;
+    expect_full_then_closed(unbuffered);
+    channel<kept> any(unbounded);
+    any.close();
+    EXPECT_FALSE(any.try_send(kept{}));
+    EXPECT_TRUE(any.is_closed());
+}
+
+TEST_F(Channel, G9_ASenderThatIsRefusedByCloseSeesItClosed) {
+    for (int round = 0; round < 500; ++round) {
+        channel<int> ch(unbounded);
+        std::thread closer([&] { ch.close(); });
+        while (ch.try_send(1)) { // fails only when closed: an unbounded channel is never full
+        }
+        EXPECT_TRUE(ch.is_closed());
+        closer.join();
+    }
 }
 
 } // namespace

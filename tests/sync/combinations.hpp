@@ -1,7 +1,7 @@
 #pragma once
 
-// Waits in nested combinators. The tests of each kind of end are a file of their own, because each
-// combination of each scenario is expensive to compile.
+// Waits in nested combinators. Each way in which a wait can end has a test file of its own, because
+// every combination of every scenario is expensive to compile.
 
 #include "sync/scenarios.hpp"
 
@@ -25,9 +25,9 @@ inline task<> some_turns(int n) {
     }
 }
 
-/// Whether the await of this scenario is tested here, as one of each kind: without a result, moving
-/// a value out, taking something, ending with an exception. The other primitives differ only in
-/// what they wait for, and each combination is expensive to compile.
+/// Whether this scenario is tested in all combinations. There is one scenario for each kind of
+/// await: without a result, moving a value out, taking something, ending with an exception. The
+/// other primitives differ only in what they wait for.
 template <class S>
 constexpr bool stands_for_others =
     std::is_same_v<S, semaphore_scenario> || std::is_same_v<S, guard_scenario> ||

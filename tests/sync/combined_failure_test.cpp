@@ -50,7 +50,7 @@ task<> fails_in_a_moment() {
     throw 5;
 }
 
-/// Everything that the children await is available at once.
+/// Everything that the children await is available immediately.
 TEST(CombinedAtOnce, G12_NothingIsLostIfAnotherThrows) {
     mutex m;
     mutex guarded;

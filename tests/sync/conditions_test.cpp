@@ -25,7 +25,7 @@ TEST_F(Conditions, AnEventResumesAllWaitersInOrder) {
         co_await yield();
         EXPECT_TRUE(o.empty());
         it.set();
-        it.reset(); // coroutines that wait already still pass
+        it.reset(); // coroutines that were waiting still pass
         for (auto& h : all) {
             co_await h;
         }
@@ -218,7 +218,7 @@ TEST_F(Conditions, ABarrierWithTokensAndDrops) {
     }(b));
 }
 
-/// A participant ends a phase and arrives in the next at once, without waiting.
+/// A participant ends a phase and arrives in the next one immediately, without waiting.
 TEST_F(Conditions, G1_ABarrierCountsAnArrivalThatFollowsTheEndOfAPhase) {
     const long rounds = coil_test::sanitized ? 2000 : coil_test::rounds(30'000, 100'000);
     barrier b(2);
@@ -356,7 +356,7 @@ TEST_F(Conditions, G5_TheNotificationOfADestroyedWaiterPassesToTheNext) {
             if (free) {
                 it.m.unlock();
             }
-            it.changed.notify_one(); // the first has the mutex, or waits for it
+            it.changed.notify_one(); // the first waiter now has the mutex, or waits for it
             first.destroy();
             if (!free) {
                 it.m.unlock();

@@ -1,4 +1,4 @@
-// semaphores, shared_mutex, oneshot, broadcast.
+// Semaphores, shared_mutex, oneshot, broadcast.
 
 #include "sync/support.hpp"
 

@@ -183,7 +183,7 @@ TEST(SyncMisuse, MoreArrivalsAtABarrierThanItExpects) {
         "a participant that has dropped out does not arrive again");
 }
 
-/// Each calls add() with its share; the last one wakes the waiter.
+/// Each thread calls add() with its share; the last one wakes the waiter.
 TEST(SyncWaitGroup, G1_NegativeAddsByManyThreads) {
     for (int round = 0; round < coil_test::rounds(200, 10'000); ++round) {
         wait_group g;

@@ -1,4 +1,4 @@
-// coil::mutex: mutual exclusion, first come, first served, no waiter is lost.
+// coil::mutex: mutual exclusion in first-come, first-served order; no waiter is lost.
 
 #include "sync/support.hpp"
 

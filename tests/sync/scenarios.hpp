@@ -6,7 +6,7 @@
 //     void prepare();             makes the next wait() wait
 //     auto wait();                returns the awaitable
 //     void got(result...);        called if the wait succeeded
-//     void wake();                ends the wait; any thread
+//     void wake();                ends the wait; called by any thread
 //     void check(bool got);       nothing is lost or duplicated; ready for the next round
 
 #include "sync/support.hpp"
@@ -147,7 +147,7 @@ struct reader_scenario {
     }
 };
 
-/// Sends another number each round; `Room` is the capacity.
+/// Sends a different number in each round; `Room` is the capacity.
 template <std::size_t Room>
 struct recv_scenario {
     std::unique_ptr<channel<std::unique_ptr<int>>> ch =

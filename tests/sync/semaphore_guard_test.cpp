@@ -117,7 +117,7 @@ TEST(SemaphoreGuard, AStopAfterTheHandOverReturnsThePermit) {
             }(slots),
             source.get_token());
         co_await yield();
-        held.release(); // hands it over
+        held.release(); // hands the permit over
         source.request_stop();
         EXPECT_THROW(co_await std::move(waiter), std::system_error);
         EXPECT_EQ(free_permits(slots), 1);

@@ -54,8 +54,8 @@ inline void add_extension(X509& to, X509& issuer, int kind, const std::string& v
     X509_EXTENSION_free(e);
 }
 
-/// `alternative`: subject alternative names, such as "DNS:example.org"; empty: an authority.
-/// `issuer`: null: signed by itself. `days`: how long it is valid; negative: it has expired.
+/// `alternative`: subject alternative names such as "DNS:example.org"; empty for an authority.
+/// `issuer`: null for a self-signed one. `days`: how long it is valid; negative if it has expired.
 inline issued issue(const std::string& name, const std::string& alternative, const issued* issuer,
                     int days = 30) {
     issued made;
@@ -85,7 +85,7 @@ inline issued issue(const std::string& name, const std::string& alternative, con
     return made;
 }
 
-/// What most tests use.
+/// The certificates that most tests use.
 struct authority {
     issued root = issue("coil test authority", "", nullptr);
     issued server = issue("example.test", "DNS:example.test,DNS:*.wild.test,IP:127.0.0.1", &root);

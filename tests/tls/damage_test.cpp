@@ -63,8 +63,8 @@ task<io_result> ask_once(tls::basic_stream<damaging> s, std::size_t& seen) {
 constexpr std::size_t nowhere = ~std::size_t{0};
 
 /// Changes the byte at `at_client` of what the client receives, or at `at_server` of what the
-/// server receives. Returns their results. `seen`: how many bytes the side with the change has
-/// received.
+/// server receives. Returns their results, and sets `seen` to the number of bytes that the side
+/// with the change has received.
 task<std::pair<int, int>> damage_once(const tls::context& client, const tls::context& server,
                                       std::size_t at_client, std::size_t at_server,
                                       std::size_t& seen) {

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -186,7 +187,10 @@ TEST(TlsHandshake, ClientCertificates) {
                           std::string::npos)
                     << both.server.last_error();
                 char buf[1];
-                co_return c < 0 ? c : int(co_await both.client.read_some(buf));
+                if (c < 0) {
+                    co_return c;
+                }
+                co_return co_await both.client.read_some(buf);
             };
             EXPECT_EQ(coil::run(main(none)), -EPROTO) << "with TLS 1.3, at the first read";
         }
@@ -202,7 +206,7 @@ TEST(TlsHandshake, ClientCertificates) {
     }
 }
 
-/// Makes a connection on which the server sends one message. With it the client gets its session.
+/// Makes a connection on which the server sends one message, so that the client gets its session.
 tls::session connect_once(const tls::context& client, const tls::context& server,
                           const tls::session& from, bool expect_resumed,
                           const std::string& name = "example.test") {

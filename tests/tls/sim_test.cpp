@@ -36,7 +36,7 @@ task<> serve_tls(const tls::context& ctx) {
                 co_await echo_session(std::move(peer), ctx);
             }
         } catch (const std::system_error&) {
-            // no descriptors
+            // no descriptor is left
         }
         co_await yield();
     }

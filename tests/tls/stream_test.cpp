@@ -213,7 +213,10 @@ TEST(TlsStream, OverATlsStream) {
         tls::basic_stream server{tls::stream(std::move(b), server_context()), server_context()};
         auto accepting = [](auto& s) -> task<int> {
             const int outer = co_await s.transport().accept();
-            co_return outer < 0 ? outer : int(co_await s.accept());
+            if (outer < 0) {
+                co_return outer;
+            }
+            co_return co_await s.accept();
         };
         auto serving = coil::spawn(accepting(server));
         EXPECT_EQ(co_await client.transport().handshake("example.test"), 0);
@@ -272,7 +275,7 @@ TEST(TlsStream, AReadThatMustWriteDoesNotWaitForThePeer) {
         EXPECT_EQ(co_await both.server.write_some("data"), 4);
         char buf[8];
         EXPECT_EQ(co_await timeout(both.client.read_some(buf), 5s), 4);
-        // The client sends the answer before its next data.
+        // The client answers the key update before it sends more data.
         auto sending = coil::spawn([](tls::stream& s) -> task<> {
             EXPECT_EQ(co_await s.write_some("last"), 4);
             EXPECT_EQ(co_await s.shutdown_write(), 0);
@@ -344,6 +347,23 @@ TEST(TlsStream, BufferedReadersAndCopyWork) {
         co_await serving;
     };
     coil::run(main());
+}
+
+// mistake 13: a tls::stream is used on two contexts at once
+TEST(TlsStreamDeathTest, OnTwoContextsAtOnce) {
+    tls::detail::engine shared(client_context());
+    ASSERT_EQ(shared.begin_client("example.org"), 0);
+    const auto uses = [](tls::detail::engine& e) -> task<> {
+        static_cast<void>(e.handshake());
+        co_return;
+    };
+    {
+        tls::detail::transfer elsewhere(shared); // not on the context of run()
+        EXPECT_DEATH(coil::run(uses(shared)),
+                     "coil: a tls::stream is used on a context while another one uses it");
+        elsewhere.over();
+    }
+    coil::run(uses(shared)); // one after the other
 }
 
 } // namespace

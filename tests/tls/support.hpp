@@ -70,7 +70,7 @@ inline task<std::pair<int, int>> shake(two_ends& both, std::string name = "examp
     co_return std::pair(client, server);
 }
 
-/// Makes the handshake, which must succeed on both sides.
+/// Performs the handshake and expects it to succeed on both sides.
 inline task<> shake_well(two_ends& both, std::string name = "example.test") {
     const auto [client, server] = co_await shake(both, std::move(name));
     EXPECT_EQ(client, 0) << both.client.last_error();

@@ -12,7 +12,7 @@
 #include <utility>
 
 // The system's header may be years older or newer than this library. Therefore every name is
-// declared here first, globally, as "absent". The header is then included inside a namespace, where
+// declared here first, as a global "absent". The header is then included inside a namespace, where
 // its own declaration (or macro), if any, hides the stand-in.
 
 enum : std::int64_t {
@@ -34,7 +34,7 @@ using io_uring_napi = coil_absent_struct;
 using io_uring_reg_wait = coil_absent_struct;
 using io_uring_region_desc = coil_absent_struct;
 
-// Headers that it includes must be included before, so that they do not end up in the namespace.
+// The headers that io_uring.h includes come first, so that they do not end up in the namespace.
 #if defined(__has_include) && __has_include(<linux/time_types.h>)
 #include <linux/time_types.h>
 #endif

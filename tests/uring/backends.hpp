@@ -50,14 +50,21 @@ inline std::map<std::uint64_t, int> results(ring& r, unsigned n) {
     return found;
 }
 
-/// Whether no completion arrives. (A wait may be interrupted without a signal, by work that
-/// io_uring still does for a closed ring.)
+/// Whether no completion arrives within `time`. (A wait may be interrupted without a signal, by
+/// work that io_uring still does for a closed ring.)
 inline bool is_quiet(ring& r, std::chrono::milliseconds time) {
     int error = r.wait(time);
     while (error == -EINTR) {
         error = r.wait(time);
     }
     return error == -ETIME;
+}
+
+/// An entry that uses a buffer of a group.
+inline sqe selecting(sqe s, unsigned group = 1) {
+    s.flags |= sqe_flag::buffer_select;
+    s.buf_group = static_cast<std::uint16_t>(group);
+    return s;
 }
 
 struct stream_pair {

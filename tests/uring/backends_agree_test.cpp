@@ -75,6 +75,78 @@ TEST_P(BothBackendsAgree, ADrainWithinAChainHoldsTheChainAndWhatFollowsIt) {
     EXPECT_EQ(order(r, 2), (std::vector<std::uint64_t>{3, 4}));
 }
 
+TEST_P(BothBackendsAgree, ADrainWithinAChainHoldsNoMoreThanTheNextEntry) {
+    ring r{small(), make()};
+    pipe_pair p;
+    char byte = 0;
+    queue(r, prep::nop(), 1, sqe_flag::io_link);
+    queue(r, prep::nop(), 2, sqe_flag::io_drain);
+    ASSERT_EQ(r.submit(), 2);
+    EXPECT_EQ(order(r, 2), (std::vector<std::uint64_t>{1, 2}));
+    queue(r, prep::nop(), 3, sqe_flag::io_drain); // the chain would make it drain anyway
+    queue(r, prep::read(p.in, &byte, 1, prep::current_position), 4);
+    queue(r, prep::nop(), 5);
+    ASSERT_EQ(r.submit(), 3);
+    EXPECT_EQ(order(r, 2), (std::vector<std::uint64_t>{3, 5}));
+    ASSERT_EQ(::write(p.out, "x", 1), 1);
+    EXPECT_EQ(next(r).user_data, 4U);
+}
+
+TEST_P(BothBackendsAgree, ARefusedEntryLeavesTheDrainOfAChainToTheNextEntry) {
+    ring r{small(), make()};
+    pipe_pair p;
+    char byte = 0;
+    queue(r, prep::nop(), 1, sqe_flag::io_link);
+    queue(r, prep::nop(), 2, sqe_flag::io_drain | sqe_flag::io_link);
+    queue(r, prep::nop(), 3, sqe_flag::cqe_skip_success); // rules out later drains
+    ASSERT_EQ(r.submit(), 3);
+    EXPECT_EQ(order(r, 2), (std::vector<std::uint64_t>{1, 2}));
+    EXPECT_EQ(run(r, prep::nop(), sqe_flag::io_drain), -EOPNOTSUPP);
+    queue(r, prep::read(p.in, &byte, 1, prep::current_position), 4);
+    queue(r, prep::nop(), 5);
+    ASSERT_EQ(r.submit(), 2);
+    EXPECT_TRUE(is_quiet(r, 5ms));
+    ASSERT_EQ(::write(p.out, "x", 1), 1);
+    EXPECT_EQ(order(r, 2), (std::vector<std::uint64_t>{4, 5}));
+}
+
+TEST_P(BothBackendsAgree, ADrainWithInvalidArgumentsHoldsWhatFollowsIt) {
+    ring r{small(), make()};
+    pipe_pair p;
+    char byte = 0;
+    sqe wrong = prep::cancel(9);
+    wrong.cancel_flags = 1U << 20;
+    queue(r, prep::read(p.in, &byte, 1, prep::current_position), 1);
+    queue(r, wrong, 2, sqe_flag::io_drain);
+    queue(r, prep::nop(), 3);
+    queue(r, prep::recv(-1, &byte, 1, 0), 4);
+    ASSERT_EQ(r.submit(), 4);
+    EXPECT_EQ(next(r).res, -EINVAL);
+    EXPECT_TRUE(is_quiet(r, 5ms));
+    ASSERT_EQ(::write(p.out, "x", 1), 1);
+    EXPECT_EQ(results(r, 3), (std::map<std::uint64_t, int>{{1, 1}, {3, 0}, {4, -EBADF}}));
+}
+
+TEST_P(BothBackendsAgree, WhatADrainHeldHoldsTheNextSubmission) {
+    ring r{small(), make()};
+    pipe_pair p;
+    char byte = 0;
+    queue(r, prep::nop(), 1, sqe_flag::io_drain);
+    queue(r, prep::read(p.in, &byte, 1, prep::current_position), 2);
+    ASSERT_EQ(r.submit(), 2);
+    EXPECT_EQ(next(r).user_data, 1U);
+    EXPECT_TRUE(is_quiet(r, 5ms));
+    queue(r, prep::nop(), 3);
+    ASSERT_EQ(r.submit(), 1);
+    EXPECT_TRUE(is_quiet(r, 5ms));
+    ASSERT_EQ(::write(p.out, "x", 1), 1);
+    EXPECT_EQ(order(r, 2), (std::vector<std::uint64_t>{2, 3}));
+    EXPECT_EQ(run(r, prep::nop()), 0);
+    queue(r, prep::read(p.in, &byte, 1, prep::current_position), 4);
+    ASSERT_EQ(r.submit(), 1);
+    EXPECT_EQ(run(r, prep::nop()), 0);
+}
+
 TEST_P(BothBackendsAgree, G13_ABrokenChainIsReadToItsEnd) {
     ring r{16, without(), make()}; // without setup::submit_all
     sqe wrong = prep::nop();
@@ -177,7 +249,7 @@ TEST_P(BothBackendsAgree, FieldsWithoutAMeaningMustBeZero) {
         s.pad2 = field == i::pad2 ? 1 : 0;
         return s;
     };
-    const auto result = [&](const sqe& entry) { // a zero-copy send may post two
+    const auto result = [&](const sqe& entry) { // a zero-copy send may post two CQEs
         ring alone{small(2), make()};
         return run(alone, entry);
     };
@@ -320,7 +392,7 @@ TEST_P(BothBackendsAgree, G6_ATableIsProcessedUpToUnmappedMemory) {
     EXPECT_EQ(fds[0], 2);
     EXPECT_EQ(fds[1], 3);
     fds[0] = p.in;
-    ASSERT_EQ(::mprotect(two, page, PROT_READ), 0); // the slot cannot be reported
+    ASSERT_EQ(::mprotect(two, page, PROT_READ), 0); // the slot number cannot be stored
     EXPECT_EQ(run(r, prep::files_update(fds, 1, file_index_alloc)), -EFAULT);
     ::munmap(two, 2 * page);
 }

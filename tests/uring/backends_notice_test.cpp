@@ -21,7 +21,7 @@ namespace {
 struct BothBackendsNotice : BothBackends {};
 COIL_ON_BOTH_BACKENDS(BothBackendsNotice);
 
-/// A listening socket of 127.0.0.1.
+/// A socket that listens on 127.0.0.1.
 struct listener {
     listener() : socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
         address.sin_family = AF_INET;
@@ -96,7 +96,7 @@ void wait_once(ring& r, const Pair& s) {
 /// Consumes all events so far.
 void take_news(ring& r) { ASSERT_EQ(r.enter(0, enter_flag::getevents), 0); }
 
-/// Expects it to complete without waiting for an event.
+/// Expects the entry to complete without waiting for an event.
 void expect_at_once(ring& r, const sqe& entry, int result) {
     queue(r, entry, 77);
     ASSERT_EQ(r.enter(0, enter_flag::getevents), 1);
@@ -223,7 +223,7 @@ TEST_P(BothBackendsNotice, AFilesNumberReusedByAPipeWaitsAsAPipe) {
     char text[8] = {};
     descriptor file{::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
     ASSERT_EQ(::write(file, "0123456789", 10), 10);
-    EXPECT_EQ(run(r, prep::read(file, text, 8, 5)), 5); // to its end: its type has been determined
+    EXPECT_EQ(run(r, prep::read(file, text, 8, 5)), 5); // up to its end; its type is now known
     const int number = file;
     pipe_pair p;
     ASSERT_EQ(::dup3(p.in, number, O_CLOEXEC), number);
@@ -278,7 +278,7 @@ TEST_P(BothBackendsNotice, G2_ANumberIsNotReusedWhileAThreadIsToWorkOnIt) {
     ASSERT_EQ(::write(number, "old", 3), 3);
     ASSERT_EQ(::fsync(number), 0);
     ::posix_fadvise(number, 0, 0,
-                    POSIX_FADV_DONTNEED); // if possible, so that a thread reads it
+                    POSIX_FADV_DONTNEED); // evicted if possible, so that a thread reads it
     char text[3] = {};
     for (unsigned i = 0; i < many; ++i) {
         queue(r, prep::openat(AT_FDCWD, path.c_str(), O_WRONLY | O_CLOEXEC, 0), 100 + i);

@@ -52,18 +52,15 @@ struct group {
     buffer_ring buffers;
 };
 
-sqe selecting(sqe s, unsigned id = 1) {
-    s.flags |= sqe_flag::buffer_select;
-    s.buf_group = static_cast<std::uint16_t>(id);
-    return s;
-}
-
 TEST_P(BothBackendsStream, AFullReceiveSaysWhetherThereIsMore) {
     ring r{small(), make()};
     const tcp_pair s;
     char text[8];
     ASSERT_EQ(::send(s.b, "abcdefgh", 8, 0), 8);
-    cqe c = complete(r, prep::recv(s.a, text, 4, 0));
+    cqe c = complete(r, prep::recv(s.a, text, 0, 0));
+    EXPECT_EQ(c.res, 0);
+    EXPECT_NE(c.flags & cqe_flag::sock_nonempty, 0U) << "nothing was asked for";
+    c = complete(r, prep::recv(s.a, text, 4, 0));
     EXPECT_EQ(c.res, 4);
     EXPECT_NE(c.flags & cqe_flag::sock_nonempty, 0U);
     c = complete(r, prep::recv(s.a, text, 4, 0));

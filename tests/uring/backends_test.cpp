@@ -399,7 +399,7 @@ TEST_P(BothBackends, G5_ARingCanBeClosedWithEverythingInFlight) {
         queue(r, prep::futex_wait(&word, 0), 6);
         queue(r, prep::splice(p.in, prep::current_position, s.a, prep::current_position, 1), 7);
         ASSERT_EQ(r.submit(), 7);
-        // As every program should before it closes a ring.
+        // Every program should do this before it closes a ring.
         queue(r, prep::cancel_any(), 8);
         for (int left = 8; left > 0;) {
             const int error = r.wait(1ms);

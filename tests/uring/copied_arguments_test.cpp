@@ -1,5 +1,5 @@
-// A request whose arguments the emulation cannot copy, because memory is short, fails and does not
-// run. This program replaces the allocation of the copies.
+// A request whose arguments the epoll backend cannot copy for lack of memory fails and does not
+// run. This program replaces the operator new that allocates the copies.
 
 #include "uring/backends.hpp"
 

@@ -217,7 +217,7 @@ TEST_F(PrepCore, ALinkTimeoutCancelsTheEntryBeforeIt) {
     EXPECT_EQ(result[1], -ECANCELED);
     EXPECT_EQ(result[2], -ETIME);
 
-    // The other way round.
+    // The read completes before its timeout.
     ASSERT_EQ(::write(p.out, "x", 1), 1);
     queue(r, prep::read(p.in, &byte, 1, prep::current_position), 1, sqe_flag::io_link);
     queue(r, prep::link_timeout(&ts), 2);

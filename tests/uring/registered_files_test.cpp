@@ -211,7 +211,7 @@ TEST_F(UringRegisteredFiles, SocketsLiveInSlotsAlone) {
     EXPECT_EQ(run(r, prep::recv(3, buf.data(), 8, 0), sqe_flag::fixed_file), 3);
     EXPECT_STREQ(buf.data(), "abc");
     EXPECT_EQ(run(r, prep::close_direct(1)), 0);
-    EXPECT_EQ(run(r, prep::recv(3, buf.data(), 8, 0), sqe_flag::fixed_file), 0); // it is closed
+    EXPECT_EQ(run(r, prep::recv(3, buf.data(), 8, 0), sqe_flag::fixed_file), 0); // end of file
 }
 
 TEST_F(UringRegisteredFiles, AnAcceptWithoutAFreeSlotLosesTheConnection) {

@@ -196,13 +196,13 @@ inline std::string in_child(const std::function<std::string()>& f) {
     return complaint;
 }
 
-/// A backend that passes calls to another one, and can refuse them or modify their results.
+/// A backend that forwards calls to another one, and can refuse them or modify their results.
 class filter_backend final : public backend {
 public:
     explicit filter_backend(std::unique_ptr<backend> behind = coil_test::make_running_backend())
         : behind_(std::move(behind)) {}
 
-    /// Called before each setup. A non-zero result (-errno) is returned without a call of the other
+    /// Called before each setup. A non-zero result (-errno) is returned without calling the other
     /// backend.
     std::function<int(unsigned entries, const params&)> refuse_setup;
     /// Called after a successful setup.
@@ -248,8 +248,8 @@ private:
     std::unique_ptr<backend> behind_;
 };
 
-/// A backend that is only memory: every entry completes with its `len` as result, in virtual time,
-/// without a system call. The test chooses the initial values of its cursors.
+/// An in-memory backend: every entry completes with its `len` as result, in virtual time and
+/// without a system call. The test chooses the initial values of the cursors.
 class memory_backend final : public backend {
 public:
     explicit memory_backend(std::uint32_t first = 0) : first_(first) {}

@@ -57,8 +57,8 @@ TEST_F(ThreadOnIoUring, WithoutSingleIssuerThreadsMayTakeTurns) {
     }
 }
 
-// A registered index has a different meaning in each thread. Here a thread registers other rings,
-// one of them under the index that the ring below has in its own thread; it must still enter the
+// A registered index has a different meaning in each thread. Here a second thread registers a ring
+// of its own under the index that the shared ring has in the first thread. It must still enter the
 // right ring.
 TEST_F(ThreadOnIoUring, ARegisteredIndexIsNotMistakenForAnotherThreads) {
     ring_options options;
@@ -190,7 +190,7 @@ TEST_F(ThreadOnIoUring, AttachingAndDetachingChangeNothingButSpeed) {
     ASSERT_EQ(run(r, prep::nop()), 0);
 }
 
-// A message passes plain memory to another thread. ThreadSanitizer must accept that.
+// A message hands ordinary memory over to another thread. ThreadSanitizer must accept that.
 TEST_F(ThreadOnIoUring, WhatWasWrittenBeforeAMessageIsSeenAfterIt) {
     struct message {
         int number = 0;

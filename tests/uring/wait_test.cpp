@@ -201,7 +201,7 @@ TEST_F(WaitOnIoUring, MinWaitCollectsForAWhileAndIsThenSatisfiedWithOne) {
         EXPECT_EQ(next(r).res, 1);
         writer.join();
 
-        // None within the minimum time: the first one afterwards ends the wait.
+        // No completion arrives within the minimum time: the first one afterwards ends the wait.
         queue(r, prep::read(p.in, &byte, 1, prep::current_position), 2);
         start = clock::now();
         writer = write_after(60ms);
