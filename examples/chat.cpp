@@ -1,12 +1,12 @@
-// A chat room: what one client sends, a line at a time, all clients receive.
+// A chat room: each line that a client sends goes to all clients.
 //
 //     chat 7000
 //     chat 7000 --queue 1000 --send 5000 --drop-lines 1
 //
 // It shows what to do about clients that read too slowly. The lines for each client wait in a queue
-// of its own, which is bounded, so the others do not wait for it. When the queue is full, there are
-// two policies: the client is dropped (the default), or the lines are, and the client is told how
-// many it has missed. Each of its writes has a limit as well. At SIGUSR1 and at the end the program
+// of its own, which is bounded, so the others do not wait for it. There are two policies for a full
+// queue: drop the client (the default), or drop the lines and tell the client how many it has
+// missed. Each write to a client has a time limit as well. On SIGUSR1 and at the end the program
 // prints how often each limit was reached. The tutorial builds a chat server step by step; this one
 // runs on net::serve, on all processors.
 
@@ -58,8 +58,8 @@ struct counters {
     std::atomic<std::uint64_t> line_too_long = 0;
 };
 
-/// A client as the others see it: the lines that wait for it. Many queues hold the same line, so it
-/// is shared.
+/// The part of a client that other clients use: the queue of lines for it. The queues share each
+/// line, because it is in all of them.
 struct member {
     explicit member(std::size_t size) : lines(size) {}
 
@@ -132,7 +132,7 @@ task<> read_lines(net::socket& peer, room& chat) {
     auto lines = from.lines(chat.limit().line_length);
     while (const auto line = co_await timeout(lines.next(), chat.limit().line)) {
         chat.say(std::string(*line) + "\n");
-        co_await yield(); // to those that send it
+        co_await yield(); // to the clients that send lines
     }
 }
 
@@ -151,7 +151,7 @@ task<std::string> next_lines(member& self) {
     co_return text;
 }
 
-/// Ends when the client does not take its lines within the limit, or has gone.
+/// Ends when the client does not take its lines within the limit, or has disconnected.
 task<> write_lines(net::socket& peer, member& self, room& chat) {
     int sent = 0;
     while (sent >= 0) {
@@ -169,7 +169,7 @@ task<> talk(net::socket& peer, room& chat) {
         const auto ended = co_await when_any(
             read_lines(peer, chat), write_lines(peer, self.get(), chat), self.get().dropped.wait());
         if (ended.index != 0) {
-            (void)peer.set_linger(0s); // do not keep in the kernel what it does not read
+            (void)peer.set_linger(0s); // the kernel discards unsent data immediately
         }
     } catch (const std::system_error& e) {
         if (e.code() == std::errc::timed_out) {
@@ -182,7 +182,7 @@ task<> talk(net::socket& peer, room& chat) {
 }
 
 task<> session(net::socket peer, inplace_stop_token stopping, room& chat) {
-    // What waits for a client in the kernel counts as well.
+    // The bytes in the send buffer wait for the client as well.
     (void)peer.set_send_buffer_size(static_cast<int>(chat.limit().send_buffer));
     co_await with_stop_token(talk(peer, chat), stopping);
     if (stopping.stop_requested()) {
@@ -191,7 +191,7 @@ task<> session(net::socket peer, inplace_stop_token stopping, room& chat) {
 }
 
 std::string metrics_of(const counters& count, const net::serve_meter& meter) {
-    return to_string(meter.metrics()) + "\nlines: " + std::to_string(count.lines) +
+    return to_string(meter.metrics()) + "lines: " + std::to_string(count.lines) +
            ", dropped lines: " + std::to_string(count.dropped_lines) +
            ", dropped clients: " + std::to_string(count.queue_full) +
            ", reader too slow: " + std::to_string(count.reader_too_slow) +

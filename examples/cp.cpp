@@ -3,7 +3,7 @@
 //     cp -r photos /media/backup
 //     cp -a src src.before
 //
-// It shows fs::copy_tree: several files are copied at once, by the kernel if possible, and the
+// It shows fs::copy_tree: several files are copied concurrently, by the kernel if possible, and the
 // context stays free for other work, such as reporting the progress.
 
 #include <coil/coil.hpp>

@@ -43,7 +43,7 @@ public:
             counts_[i].sessions += &contexts_.context(i) == &this_context() ? 1 : 0;
         }
     }
-    /// Called when the contexts do not run.
+    /// Called while the contexts are not running.
     [[nodiscard]] std::size_t of(std::size_t context) const { return counts_[context].sessions; }
 
 private:
@@ -85,7 +85,7 @@ struct arguments {
     bool stats = false;
 };
 
-/// Returns whether `word` is one of the two; sets `second` to whether it is `yes`.
+/// Returns whether `word` is `no` or `yes`; sets `second` to whether it is `yes`.
 bool parse_choice(std::string_view word, std::string_view no, std::string_view yes, bool& second) {
     second = word == yes;
     return second || word == no;
@@ -125,7 +125,7 @@ std::optional<arguments> parse(int argc, char** argv) {
     return args;
 }
 
-/// Every context accepts, and keeps what it has accepted.
+/// Every context accepts connections, and keeps them.
 void run_acceptors(const arguments& args, runtime& contexts, session_counts& counts,
                    const example::server_signals& signals) {
     const auto handler = [&counts](net::socket peer) { return session(std::move(peer), counts); };
@@ -137,7 +137,7 @@ void run_acceptors(const arguments& args, runtime& contexts, session_counts& cou
                                                  [meter] { return to_string(meter->metrics()); }));
 }
 
-/// One context accepts, for all.
+/// One context accepts connections for all.
 void run_one_acceptor(const arguments& args, runtime& contexts, session_counts& counts,
                       const example::server_signals& signals) {
     net::acceptor acceptor(args.port);

@@ -5,7 +5,7 @@
 //
 // It shows net::serve, which does this for all connections: a stop ends accepting; after the grace
 // time the sessions are cancelled, and each may still send its last words inside a shield; after a
-// hard deadline whatever is left is destroyed. When it returns, nothing is left running.
+// hard deadline the remaining sessions are destroyed. When it returns, no session is left.
 
 #include <coil/coil.hpp>
 
@@ -48,7 +48,7 @@ void say_where(const net::endpoint& where) {
     std::fflush(stdout);
 }
 
-/// Ends at the first signal.
+/// Ends after the first signal.
 task<> wait_for(const signal_set& signals, const net::serve_meter& meter) {
     co_await signals.next();
     std::printf("stopping: %llu sessions\n", static_cast<unsigned long long>(meter.metrics().open));

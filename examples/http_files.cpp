@@ -5,7 +5,7 @@
 //
 // It shows a server in which every resource has a limit, so that a slow or malicious client costs
 // little: the number of connections, the size of a request's header, the time to send it, the time
-// between requests, and the time to take each part of an answer. At SIGUSR1 and at the end it
+// between requests, and the time to take each part of an answer. On SIGUSR1 and at the end it
 // prints how often each limit was reached. SIGTERM lets running answers end within the grace time.
 //
 // The content goes from the page cache to the socket through a pipe (splice(2)), so a connection
@@ -78,7 +78,7 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
     return a.size() == b.size() && ::strncasecmp(a.data(), b.data(), a.size()) == 0;
 }
 
-/// The header field's value without blanks around it, if the line has this name.
+/// The value of the header field `name`, without surrounding blanks; nullopt for other fields.
 std::optional<std::string_view> value_of(std::string_view line, std::string_view name) {
     if (line.size() <= name.size() || line[name.size()] != ':' ||
         !equal_ignoring_case(line.substr(0, name.size()), name)) {
@@ -91,7 +91,7 @@ std::optional<std::string_view> value_of(std::string_view line, std::string_view
                : line.substr(first, line.find_last_not_of(" \t") - first + 1);
 }
 
-/// The parts of "GET /path HTTP/1.1"; nothing if the line is not like that.
+/// The parts of a line such as "GET /path HTTP/1.1"; nullopt if it is malformed.
 std::optional<request> parse_request_line(std::string_view line) {
     const std::size_t first = line.find(' ');
     const std::size_t last = line.rfind(' ');
@@ -108,7 +108,7 @@ std::optional<request> parse_request_line(std::string_view line) {
 
 using reader = buffered_reader<net::socket&>;
 
-/// The next request; nothing if it is malformed, or the client has gone.
+/// The next request; nullopt if it is malformed, or the client has disconnected.
 task<std::optional<request>> read_request(reader& from, std::size_t size) {
     std::optional<request> asked;
     while (const auto line = co_await from.lines(size).next()) {
@@ -132,8 +132,8 @@ task<std::optional<request>> read_request(reader& from, std::size_t size) {
     co_return std::nullopt;
 }
 
-/// The file name of a request's target: "/a%20b/?query" is "a b/index.html". Nothing if it is not
-/// valid.
+/// The file name of a request's target: "/a%20b/?query" is "a b/index.html". Returns nullopt if the
+/// target is not valid.
 std::optional<std::string> file_name_of(std::string_view target) {
     if (!target.starts_with('/')) {
         return std::nullopt;
@@ -226,7 +226,7 @@ std::string_view reason_of(int status) {
     }
 }
 
-/// Sends all of it within the limit for a part: 0 or -errno.
+/// Sends the whole text within the limit for one part. Returns 0 or -errno.
 task<int> send_part(net::socket& peer, std::string text, std::chrono::milliseconds limit) {
     const int n = co_await timeout(peer.send_all(text), limit);
     co_return std::min(n, 0);
@@ -244,7 +244,7 @@ task<io_result> splice_all(int from, int to, std::size_t size) {
 }
 
 /// Sends the content of a file, a part at a time, so that the client has to take each part within
-/// the limit: 0 or -errno.
+/// the limit. Returns 0 or -errno.
 task<int> send_file(net::socket& peer, const found_file& file, std::chrono::milliseconds limit) {
     const auto [out, in] = make_pipe();
     ::off64_t at = 0;
@@ -265,7 +265,7 @@ task<int> send_file(net::socket& peer, const found_file& file, std::chrono::mill
     co_return 0;
 }
 
-/// 0, or -errno if the connection cannot be used any more.
+/// Returns 0, or -errno if the connection has become unusable.
 task<int> answer(net::socket& peer, site& of, const request& asked, bool keep_alive) {
     found_file found;
     if (asked.method != "GET" && asked.method != "HEAD") {
@@ -288,14 +288,14 @@ task<int> answer(net::socket& peer, site& of, const request& asked, bool keep_al
     co_return co_await send_file(peer, found, of.limit.send);
 }
 
-/// Waits for the first byte of a request. It ends at once when the server stops.
+/// Waits for the first byte of a request. The wait ends immediately when the server stops.
 task<bool> next_request_begins(net::socket& peer, reader& from, std::chrono::milliseconds idle) {
     char first;
     co_return !from.buffered().empty() ||
         co_await timeout(peer.recv({&first, 1}, MSG_PEEK), idle) > 0;
 }
 
-/// The next request, or nothing if the connection ends. Tells the client if it is too slow or if
+/// The next request, or nullopt if the connection ends. Tells the client if it is too slow or if
 /// its header is too long.
 task<std::optional<request>> next_request(net::socket& peer, reader& from, site& of,
                                           inplace_stop_token stopping) {
@@ -344,7 +344,7 @@ task<> session(net::socket peer, inplace_stop_token stopping, site& of) {
 }
 
 std::string metrics_of(const counters& count, const net::serve_meter& meter) {
-    return to_string(meter.metrics()) + "\nrequests: " + std::to_string(count.requests) +
+    return to_string(meter.metrics()) + "requests: " + std::to_string(count.requests) +
            ", header too long: " + std::to_string(count.header_too_long) +
            ", header too slow: " + std::to_string(count.header_too_slow) +
            ", reader too slow: " + std::to_string(count.reader_too_slow);
@@ -373,8 +373,8 @@ int main(int argc, char** argv) try {
     const example::server_signals signals; // before the runtime starts threads
     runtime rt;
     if (limit.connections == 0) {
-        // A connection needs its socket, a file and a pipe; a context has one connection that
-        // waits.
+        // A connection needs its socket, a file and a pipe. At the limit, each context may hold one
+        // more connection, which waits.
         limit.connections = example::connections_for(4, 32 + rt.size() * 12);
     }
     site files{fs::file(::open(words[1].c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)), limit};

@@ -24,7 +24,7 @@ using namespace coil;
 
 namespace {
 
-/// Closes a descriptor in every case.
+/// Owns a descriptor and closes it, even if an exception is thrown.
 class file {
 public:
     explicit file(int fd) noexcept : fd_(fd) {}
@@ -65,7 +65,7 @@ task<std::vector<std::uint64_t>> count_all(std::span<char* const> paths) {
     constexpr std::size_t most_open = 64;
     std::vector<std::uint64_t> lines(paths.size());
     std::size_t next = 0;
-    scope counting; // declared after what its children refer to
+    scope counting; // declared last: its children use the variables above
     for (std::size_t i = 0; i < std::min(most_open, paths.size()); ++i) {
         counting.spawn(count_some(paths, next, lines));
     }

@@ -6,8 +6,8 @@
 //     journalctl -f | logs errors.log --match error -
 //
 // It shows a pipeline with bounded memory. All sources put their lines into one bounded channel; if
-// the disk is slow, they wait, and TCP makes their senders wait. The writer takes what has gathered
-// and writes it at once. SIGTERM ends the sources; what they have queued is still written. At
+// the disk is slow, they wait, and TCP makes their senders wait. The writer takes the queued lines
+// and writes them with one call. SIGTERM ends the sources; the queued lines are still written. On
 // SIGUSR1 and at the end the program prints its figures: how often each limit was reached.
 
 #include "server.hpp"
@@ -57,7 +57,7 @@ struct options {
     std::chrono::milliseconds grace = 2s;  // for clients when the program stops
 };
 
-/// What a line passes through. Everything runs on one context.
+/// The stages that a line passes through. Everything runs on one context.
 class pipeline {
 public:
     explicit pipeline(options o) : options_(std::move(o)), queue_(options_.queue) {}
@@ -162,7 +162,7 @@ public:
         (co_await file_.write_all(batch)).value();
         size_ += batch.size();
     }
-    /// What was written is on the disk afterwards.
+    /// Makes everything written so far durable.
     task<> finish() {
         if (file_) {
             if (const io_result r = co_await file_.sync(); r != -EINVAL) { // a FIFO has no disk
@@ -207,8 +207,8 @@ task<> write_lines(pipeline& from) {
     co_await to.finish();
 }
 
-/// Puts the lines of a stream into the pipeline. Each line has to come within the limit, if it is
-/// not 0; waiting for the writer does not count.
+/// Puts the lines of a stream into the pipeline. Unless the limit is 0, each line must arrive
+/// within it; waiting for the writer does not count.
 template <byte_source Stream>
 task<> read_lines(Stream& from, pipeline& to, std::chrono::milliseconds limit) {
     buffered_reader in(from);
@@ -280,7 +280,7 @@ task<> read_all(runtime& rt, pipeline& to, std::shared_ptr<net::serve_meter> met
                                   .meter = meter}));
 }
 
-/// A stop ends the sources, and not the writer.
+/// A stop request ends the sources, but not the writer.
 task<> run_pipeline(runtime& rt, pipeline& lines, std::shared_ptr<net::serve_meter> meter) {
     co_await when_all(shield(write_lines(lines)), read_all(rt, lines, std::move(meter)));
 }
@@ -333,7 +333,7 @@ int main(int argc, char** argv) try {
     pipeline lines(std::move(wanted));
     const auto meter = std::make_shared<net::serve_meter>();
     rt.block_on(example::run_until_stopped(run_pipeline(rt, lines, meter), signals, [&] {
-        return to_string(meter->metrics()) + "\n" + lines.metrics() + lines.words();
+        return to_string(meter->metrics()) + lines.metrics() + lines.words();
     }));
     return 0;
 } catch (const std::exception& e) {

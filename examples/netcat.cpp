@@ -4,6 +4,7 @@
 //     netcat localhost 9000 < backup.tar    connect; at the end of the input, shut down sending
 //     netcat -w 3 example.org 80            exit after three seconds without a transfer
 //     netcat -U /run/app.sock               a Unix socket; with -l, wait for a connection
+//     netcat -l -k -e 'sort -u' 9000        run a shell command for one connection after the other
 //
 // It shows two coroutines on one connection, name resolution, limits, and how to mix in calls that
 // io_uring does not speed up: where both ends allow it, splice(2) moves the data without copying
@@ -24,7 +25,6 @@
 #include <string>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -42,6 +42,7 @@ using clock = std::chrono::steady_clock;
 struct end_point {
     int fd;
     const char* name;
+    bool is_network = false;
 };
 constexpr end_point standard_input{STDIN_FILENO, "standard input"};
 constexpr end_point standard_output{STDOUT_FILENO, "standard output"};
@@ -92,7 +93,7 @@ public:
         ::fcntl(peer_.native_handle(), F_SETFL, O_NONBLOCK);
     }
 
-    /// Runs until both sides have sent everything. If the input is a terminal, until the peer has.
+    /// Runs until both sides have sent everything; if the input is a terminal, until the peer has.
     task<> run() {
         join_handle<outcome> sending = spawn(send_input());
         std::exception_ptr trouble;
@@ -125,7 +126,7 @@ private:
     enum class outcome { ended, given_up, unsuitable };
 
     [[nodiscard]] end_point connection() const noexcept {
-        return {peer_.native_handle(), "connection"};
+        return {peer_.native_handle(), "connection", true};
     }
 
     task<outcome> send_input() {
@@ -196,6 +197,14 @@ private:
         co_return outcome::given_up;
     }
 
+    /// Waits for more data after a small piece: every piece costs a wake-up and two system calls.
+    static task<> let_more_arrive(end_point from, long n) {
+        constexpr long small = 256L << 10;
+        if (n < small && from.is_network) {
+            co_await sleep_for(std::chrono::microseconds(50));
+        }
+    }
+
     /// As above, without copying. Returns `unsuitable` if one of the two ends does not support
     /// splice(2); all data read until then has been written.
     task<outcome> splice_all(end_point from, end_point to) {
@@ -238,6 +247,7 @@ private:
                     co_return outcome::given_up;
                 }
             }
+            co_await let_more_arrive(from, n);
         }
         co_return outcome::given_up;
     }
@@ -256,6 +266,8 @@ private:
 struct arguments {
     bool listen = false;
     bool local = false; // a Unix socket, whose path is `port`
+    bool keep = false;  // further connections
+    std::string command;
     std::chrono::seconds backoff = std::chrono::years(1);
     std::string host = "0.0.0.0";
     std::string port;
@@ -282,43 +294,67 @@ task<net::socket> connect(const arguments& args) {
     fail(error, "cannot connect to " + args.host + " port " + args.port);
 }
 
-task<net::socket> accept_one(const arguments& args) {
+/// Connects the peer to the standard input and output of the command, or of this program.
+task<> converse(net::socket peer, const arguments& args) {
+    if (args.command.empty()) {
+        conversation both_ways(std::move(peer), args.backoff);
+        co_return co_await both_ways.run();
+    }
+    const redirect both = redirect::descriptor(peer.native_handle());
+    process child =
+        process::spawn({"/bin/sh", "-c", args.command}, {both, both, redirect::inherit()});
+    co_await child.wait();
+}
+
+task<> listen(const arguments& args) {
     net::endpoint local;
     if (args.local) {
         local = net::unix_address(args.port);
     } else {
-        const std::vector<net::inet_address> found = co_await net::resolve(args.host, args.port);
-        local = found.front();
+        local = (co_await net::resolve(args.host, args.port)).front();
     }
-    net::acceptor acceptor{local};
-    std::fprintf(stderr, "listening on %s\n", acceptor.local_endpoint().to_string().c_str());
-    net::socket peer = co_await acceptor.accept();
-    if (!peer) {
-        throw std::system_error(peer.error(), "accept");
+    std::optional<net::acceptor> acceptor{local};
+    std::fprintf(stderr, "listening on %s\n", acceptor->local_endpoint().to_string().c_str());
+    while (acceptor) {
+        net::socket peer = co_await acceptor->accept();
+        if (!peer) {
+            throw std::system_error(peer.error(), "accept");
+        }
+        if (!args.keep) {
+            acceptor.reset(); // further clients are refused
+        }
+        try {
+            co_await converse(std::move(peer), args);
+        } catch (const std::system_error& e) {
+            if (!args.keep) {
+                throw;
+            }
+            std::fprintf(stderr, "netcat: %s\n", e.what());
+        }
     }
-    co_return peer;
 }
 
 task<> talk(arguments args) {
-    net::socket peer;
     if (args.listen) {
-        peer = co_await accept_one(args);
+        co_await listen(args);
     } else if (args.local) {
-        peer = co_await connect_locally(args);
+        co_await converse(co_await connect_locally(args), args);
     } else {
-        peer = co_await connect(args);
+        co_await converse(co_await connect(args), args);
     }
-    conversation both_ways(std::move(peer), args.backoff);
-    co_await both_ways.run();
 }
 
 std::optional<arguments> parse(int argc, char** argv) {
     arguments args;
-    for (int option; (option = ::getopt(argc, argv, "lUw:")) != -1;) {
+    for (int option; (option = ::getopt(argc, argv, "e:klUw:")) != -1;) {
         if (option == 'l') {
             args.listen = true;
         } else if (option == 'U') {
             args.local = true;
+        } else if (option == 'k') {
+            args.keep = true;
+        } else if (option == 'e') {
+            args.command = optarg;
         } else if (option == 'w') {
             int seconds = 0;
             const char* const end = optarg + std::strlen(optarg);
@@ -332,7 +368,8 @@ std::optional<arguments> parse(int argc, char** argv) {
         }
     }
     const int words = argc - optind;
-    if (args.local ? words != 1 : words != 2 && !(args.listen && words == 1)) {
+    if ((args.keep && !args.listen) ||
+        (args.local ? words != 1 : words != 2 && !(args.listen && words == 1))) {
         return std::nullopt;
     }
     if (words == 2) {
@@ -347,15 +384,14 @@ std::optional<arguments> parse(int argc, char** argv) {
 int main(int argc, char** argv) try {
     const std::optional<arguments> args = parse(argc, argv);
     if (!args) {
-        std::fprintf(stderr, "usage: netcat [-w SECONDS] HOST PORT\n"
-                             "       netcat [-w SECONDS] -l [HOST] PORT\n"
-                             "       netcat [-w SECONDS] [-l] -U PATH\n");
+        std::fprintf(stderr, "usage: netcat [-w SECONDS] [-e COMMAND] HOST PORT\n"
+                             "       netcat [-w SECONDS] [-e COMMAND] -l [-k] [HOST] PORT\n"
+                             "       netcat [-w SECONDS] [-e COMMAND] [-l [-k]] -U PATH\n");
         return 2;
     }
     std::signal(SIGPIPE, SIG_IGN); // a closed output is reported as EPIPE
     io_context_options options;
-    // Batching wake-ups moves a stream in fewer and larger pieces.
-    options.idle = idle_policy::batch(2, std::chrono::microseconds(50));
+    options.idle = idle_policy::park(); // a stream needs throughput rather than short delays
     coil::run(talk(*args), options);
     return 0;
 } catch (const std::exception& e) {

@@ -3,7 +3,7 @@
 //     proxy 127.0.0.1:8080 example.org 80
 //     proxy unix:/run/front localhost 5432
 //
-// At SIGINT or SIGTERM it accepts no more clients, and gives those that it has five seconds.
+// On SIGINT or SIGTERM it stops accepting; connected clients have five seconds to finish.
 
 #include "server.hpp"
 

@@ -4,7 +4,7 @@
 //     redis_ping 6379 &
 //     redis-benchmark -p 6379 -t ping_mbulk -c 50 -n 1000000
 //
-// It shows the structure of every coil server: an acceptor, a detached coroutine per connection,
+// It shows the structure of a small coil server: an acceptor, a detached coroutine per connection,
 // and a buffer in that coroutine. Sending the answer and receiving the next request are one linked
 // submission. --idle selects what the thread does when there is no request; --stats prints the
 // number of system calls at the end.
@@ -15,7 +15,9 @@
 // connections to all contexts in turn, so that each serves the same number; after that the threads
 // share nothing. (With an acceptor per context, which the echo example also shows, the kernel
 // distributes connections by a hash: some threads get 50 % more connections than others, and the
-// clients of those wait longer.)
+// clients of those wait longer.) net::serve(), which the other servers use, has such acceptors, and
+// limits and a graceful stop for each connection; this program measures how fast a server is
+// without them.
 
 #include <coil/coil.hpp>
 

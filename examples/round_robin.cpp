@@ -4,8 +4,8 @@
 //
 // It shows a run_loop: each coroutine has a number of steps, and each round runs one step of every
 // coroutine. The pushed coroutines have a minimal type of their own; the loop owns and destroys
-// them. A coil task runs beside them; while it waits for another thread, it has no
-// step in the rounds.
+// them. A coil task runs in the same loop; while it waits for another thread, it takes no part in
+// the rounds.
 
 #include <coil/coil.hpp>
 
@@ -43,7 +43,7 @@ void say(const std::string& who, const std::string& what) {
     std::printf("thread %zu: %s: %s\n", thread_number(), who.c_str(), what.c_str());
 }
 
-/// The loop resumes and destroys it.
+/// A coroutine that the loop resumes and destroys.
 struct steps {
     struct promise_type {
         steps get_return_object() {

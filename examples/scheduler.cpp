@@ -1,4 +1,4 @@
-// A thousand tasks of different kinds on all processors, and what ran where:
+// A thousand tasks of different kinds on all processors, and the figures of each context:
 //
 //     scheduler                     1000 tasks, one context per processor
 //     scheduler 5000 --contexts 2
@@ -60,7 +60,7 @@ bool is_prime(unsigned n) {
     return n >= 2;
 }
 
-/// Counts the primes below some thousands, yielding now and then to the other tasks of its context.
+/// Counts the primes below a few thousand, yielding regularly to the other tasks of its context.
 task<std::uint64_t> computes(unsigned number) {
     const unsigned end = 5000 + number % 1000;
     std::uint64_t found = 0;
@@ -202,7 +202,7 @@ task<outcome> run_all(unsigned count, runtime& contexts) {
     co_return co_await parallel(std::move(tasks), add);
 }
 
-/// Prints them on one line.
+/// Prints the first few messages on one line.
 void print_failures(const std::vector<std::string>& failures) {
     constexpr std::size_t most = 5;
     std::printf("failed: %zu", failures.size());

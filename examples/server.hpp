@@ -1,4 +1,4 @@
-// What the servers among the examples share: numeric options, limits, and running until a signal.
+// Shared by the example servers: numeric options, limits, and running until a signal.
 #pragma once
 
 #include <coil/coil.hpp>
@@ -101,8 +101,9 @@ inline std::size_t connections_for(std::size_t each, std::size_t others) {
     return (limit.rlim_cur - others) / each;
 }
 
+/// Prints the text, which may end with a newline, on lines of its own.
 inline void print_line(const std::string& text) {
-    std::printf("%s\n", text.c_str());
+    std::printf("%s%s", text.c_str(), text.ends_with('\n') ? "" : "\n");
     std::fflush(stdout);
 }
 
@@ -123,7 +124,7 @@ struct server_signals {
 };
 
 /// Runs a server until SIGINT or SIGTERM asks it to stop; returns when it has ended. Prints
-/// `metrics` at SIGUSR1 and at the end.
+/// `metrics` on SIGUSR1 and at the end.
 inline task<> run_until_stopped(task<> server, const server_signals& signals,
                                 std::function<std::string()> metrics) {
     co_await when_any(std::move(server), signals.stop.next(),

@@ -3,8 +3,8 @@
 //     tls_echo 8443 cert.pem key.pem
 //     openssl s_client -connect localhost:8443 -CAfile cert.pem
 //
-// SIGHUP loads the files again, for new connections. A client has ten seconds for its handshake. At
-// SIGINT or SIGTERM it accepts no more clients, and gives those that it has five seconds.
+// SIGHUP reloads the files for new connections. A client has ten seconds for its handshake. On
+// SIGINT or SIGTERM the server stops accepting, and its clients have five seconds to finish.
 
 #include "server.hpp"
 

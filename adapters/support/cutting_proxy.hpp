@@ -14,7 +14,7 @@
 
 namespace adapter_test {
 
-/// A TCP proxy in front of a server, on a thread of its own, that plays a network which fails.
+/// A TCP proxy in front of a server, on a thread of its own, that simulates a failing network.
 class cutting_proxy {
 public:
     explicit cutting_proxy(std::uint16_t target) : target_(target) {
@@ -32,10 +32,10 @@ public:
     }
 
     [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
-    /// The connections accepted so far.
+    /// The number of connections accepted so far.
     [[nodiscard]] int accepted() const noexcept { return accepted_.load(); }
 
-    /// Resets every connection; later ones are accepted and reset at once until mend().
+    /// Resets every connection; later ones are accepted and immediately reset, until mend().
     void cut() {
         cut_.store(true);
         on_loop([this] {
@@ -50,7 +50,7 @@ public:
         cut();
         mend();
     }
-    /// Forwards nothing in either direction, and loses nothing, until resume().
+    /// Forwards nothing in either direction until resume(). No data is lost.
     void stall() { stalled_.store(true); }
     void resume() { stalled_.store(false); }
     /// Resets a connection once it has forwarded this many bytes from the server.

@@ -55,7 +55,7 @@ void expect_contains(const A& text, const B& part) {
     EXPECT_NE(std::string(text).find(part), std::string::npos) << text;
 }
 
-/// Expects that these descriptors are open and no others. Waits a little: a server or proxy on
+/// Expects that exactly these descriptors are open. Waits for a while, because a server or proxy on
 /// another thread of the test closes its side later.
 inline void expect_descriptors(const std::set<int>& expected) {
     for (int i = 0; i < 500 && coil_test::open_descriptors() != expected; ++i) {

@@ -82,11 +82,11 @@ struct server_options {
     std::chrono::seconds patience{30}; ///< until the port must accept connections
 };
 
-/// A server of another project, started on a loopback port for a test; it ends with this object, or
-/// with the test's process. The constructor returns when the port accepts connections.
+/// A third-party server, started on a loopback port for a test; it ends with this object, or with
+/// the test's process. The constructor returns when the port accepts connections.
 class server_process {
 public:
-    /// Starts argv, whose first element is found in PATH. What it prints goes to `log`. Throws
+    /// Starts argv, whose first element is found in PATH. Its output goes to `log`. Throws
     /// std::runtime_error, with the end of the log, if the port does not accept connections in
     /// time.
     server_process(std::vector<std::string> argv, std::uint16_t port, std::filesystem::path log,
@@ -101,7 +101,7 @@ public:
     [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
     [[nodiscard]] ::pid_t pid() const noexcept { return pid_; }
 
-    /// Ends the server at once, as a crash does.
+    /// Ends the server without a shutdown, like a crash.
     void kill() { end(SIGKILL); }
     /// Starts it again after kill(). The server ends with the calling thread.
     void restart() {
@@ -132,7 +132,7 @@ private:
                 (options_.user != 0 && ::setuid(options_.user) != 0)) {
                 ::_exit(126);
             }
-            // Another user's process would lose an earlier setting: see prctl(2).
+            // After setuid(), which clears this setting: see prctl(2).
             ::prctl(PR_SET_PDEATHSIG, SIGKILL);
             if (::getppid() != parent) {
                 ::_exit(126);

@@ -28,7 +28,7 @@ task<> co_main() {
         co_await sleep_for(1ms);
         throw std::runtime_error("failed");
     } catch (...) {
-        error = std::current_exception(); // awaits behind the handler
+        error = std::current_exception(); // the await follows after the handler
     }
     if (error) {
         co_await send("the session has failed");
@@ -36,6 +36,4 @@ task<> co_main() {
     co_await background.join(5s);
 }
 
-void plain_function() { coil::run(co_main()); } // on a context: co_spawn(co_main())
-
-int main() { plain_function(); }
+int main() { coil::run(co_main()); } // a plain function that a context runs: co_spawn(co_main())

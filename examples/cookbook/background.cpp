@@ -1,4 +1,4 @@
-// A background task that lives as long as its owner: a heartbeat beside the work.
+// A background task that lives as long as its owner: a heartbeat during the work.
 #include <coil/coil.hpp>
 
 #include <cstdio>

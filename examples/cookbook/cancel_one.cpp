@@ -20,7 +20,7 @@ task<> co_main() {
     }
     co_await sleep_for(1ms);
 
-    jobs.at("b").cancel(); // returns at once; the job's awaits give -ECANCELED
+    jobs.at("b").cancel(); // does not wait; the job's awaits return -ECANCELED
     co_await jobs.at("b"); // waits until the job has ended
     for (const char* name : {"a", "c"}) {
         co_await jobs.at(name);

@@ -1,4 +1,4 @@
-// Start a program, read its output, and wait for its end.
+// Start a program, read its output, and wait until it has ended.
 #include <coil/coil.hpp>
 
 #include <cstdio>

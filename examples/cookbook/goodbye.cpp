@@ -1,4 +1,4 @@
-// Say goodbye and close: send what is queued, half-close, wait for the peer's end.
+// Say goodbye and close: send what is queued, half-close, and wait until the peer has closed.
 #include <coil/coil.hpp>
 
 #include <cstdio>

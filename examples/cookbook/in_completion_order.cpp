@@ -1,4 +1,4 @@
-// Use each result as soon as it is there: the fastest task first.
+// Use each result as soon as it is available: the fastest task first.
 #include <coil/coil.hpp>
 
 #include <cstdio>
@@ -27,7 +27,7 @@ task<> co_main() {
             more = mirror.has_value();
             std::printf("%s\n", more ? mirror->c_str() : "all done");
         } catch (const std::runtime_error& e) {
-            std::printf("%s\n", e.what()); // the others go on
+            std::printf("%s\n", e.what()); // the others continue
         }
     }
 }

@@ -17,7 +17,7 @@ task<> request(int number) {
 }
 
 task<> co_main() {
-    // A call makes its task when there is room for it, so there are never more than 4 in memory.
+    // request() is called when one of the 4 places is free, so at most 4 tasks exist at a time.
     co_await for_each_concurrent(std::views::iota(0, 20), 4, request);
     std::printf("at most %d at a time\n", most);
 }

@@ -1,4 +1,4 @@
-// Messages with their length in front.
+// Messages that are prefixed with their length.
 #include <coil/coil.hpp>
 
 #include <cstdint>
@@ -12,7 +12,7 @@ using namespace coil;
 
 task<bool> send_message(net::socket& to, const std::string& text) {
     const std::uint32_t size = htonl(static_cast<std::uint32_t>(text.size()));
-    // One submission; the second is not sent when the first fails.
+    // One submission; the second send does not start if the first fails.
     co_return co_await (to.send({&size, sizeof size}) && to.send(text)) >= 0;
 }
 

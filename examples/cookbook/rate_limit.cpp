@@ -1,4 +1,4 @@
-// Limit a rate: `burst` at once, and `per_second` in the long run (a token bucket).
+// Limit a rate: bursts of at most `burst`, and `per_second` in the long run (a token bucket).
 #include <coil/coil.hpp>
 
 #include <algorithm>
@@ -9,9 +9,12 @@ using namespace coil;
 using std::chrono::steady_clock;
 
 class rate_limit {
+    double rate_, burst_, tokens_ = burst_;
+    steady_clock::time_point last_ = steady_clock::now();
+    mutex queue_;
+
 public:
     rate_limit(double per_second, double burst) : rate_(per_second), burst_(burst) {}
-
     /// Waits for a token. Callers are served in their order, because the mutex is fair.
     task<> acquire() {
         const auto guard = co_await queue_.lock_guard();
@@ -22,11 +25,6 @@ public:
             co_await sleep_for(std::chrono::duration<double>(-tokens_ / rate_));
         }
     }
-
-private:
-    double rate_, burst_, tokens_ = burst_;
-    steady_clock::time_point last_ = steady_clock::now();
-    mutex queue_;
 };
 
 task<> co_main() {
@@ -36,7 +34,7 @@ task<> co_main() {
         co_await limit.acquire();
     }
     const bool limited = steady_clock::now() - start >= std::chrono::milliseconds(19);
-    std::printf("%s\n", limited ? "20 of 25 have waited a millisecond each" : "too fast");
+    std::puts(limited ? "20 of 25 have waited a millisecond each" : "too fast");
 }
 
 int main() { coil::run(co_main()); }

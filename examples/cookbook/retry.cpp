@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <random>
 #include <stdexcept>
-#include <system_error>
 
 using namespace coil;
 using namespace std::chrono_literals;
@@ -23,9 +22,7 @@ auto retry(F make_attempt, int attempts) -> decltype(make_attempt()) {
             std::printf("attempt %d failed: %s\n", i, e.what());
         }
         std::uniform_real_distribution<> jitter(0.5, 1.0);
-        if (co_await sleep_for(pause * jitter(random)) < 0) { // asked to stop
-            throw std::system_error(std::make_error_code(std::errc::operation_canceled));
-        }
+        (co_await sleep_for(pause * jitter(random))).value(); // throws if asked to stop
     }
 }
 

@@ -1,4 +1,4 @@
-// Stop at SIGINT or SIGTERM: take no more work, let what runs finish, then cancel the rest.
+// Stop on SIGINT or SIGTERM: take no more work, let running jobs finish, then cancel the rest.
 #include <coil/coil.hpp>
 
 #include <csignal>
@@ -16,7 +16,7 @@ task<> work_comes_in(scope& jobs) {
     jobs.spawn(job(20ms));
     jobs.spawn(job(1h));
     co_await sleep_for(1ms);
-    std::raise(SIGTERM); // here it sends itself the signal
+    std::raise(SIGTERM); // the example signals itself
     co_await sleep_for(1h);
 }
 

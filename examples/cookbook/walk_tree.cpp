@@ -1,4 +1,4 @@
-// Add up the sizes of all files in a tree.
+// Add up the sizes of all files in a directory tree.
 #include <coil/coil.hpp>
 
 #include <cstdint>

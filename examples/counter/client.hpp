@@ -31,7 +31,7 @@ inline coil::task<std::optional<std::int64_t>> ask_once(coil::net::inet_address 
 } // namespace detail
 
 /// Repeats the request until it is answered, across failures of the server and the network. Returns
-/// the sum after the request, or nullopt only if cancelled.
+/// the sum after the request.
 inline coil::task<std::int64_t> ask(coil::net::inet_address server, request asked) {
     using namespace std::chrono_literals;
     while (true) {
@@ -45,7 +45,7 @@ inline coil::task<std::int64_t> ask(coil::net::inet_address server, request aske
                 throw;
             }
         }
-        co_await coil::sleep_for(50ms);
+        (co_await coil::sleep_for(50ms)).value(); // throws if the task was asked to stop
     }
 }
 

@@ -21,8 +21,8 @@
 
 namespace counter {
 
-/// What is synchronized to disk before it is relied upon. `full` is correct; no_data_sync exists
-/// to show what goes wrong without it.
+/// Which writes are synchronized to disk before the program relies on them. `full` is correct;
+/// no_data_sync exists to show what goes wrong without it.
 enum class durability {
     full,
     no_data_sync, ///< answers a request when it is written, not when it is on disk
@@ -31,7 +31,7 @@ enum class durability {
 /// A persistent sum: each request is appended to a file and synchronized before it counts.
 ///
 /// The file is a sequence of records, each with a checksum over everything before it. A record that
-/// a crash truncated, tore or lost ends the sequence. Requests behind it were never acknowledged,
+/// a crash truncated, tore or lost ends the sequence. Requests after it were never acknowledged,
 /// because a request is acknowledged only when everything before it is on disk.
 ///
 /// After an error the state of the file is unknown (fsync(2) may fail once and then succeed
@@ -54,8 +54,8 @@ public:
         co_return opened;
     }
 
-    /// Counts the request unless it was counted before, and returns the sum after it. Throws
-    /// std::system_error if it may not be on disk.
+    /// Counts the request unless it was counted before, and returns the sum including it. Throws
+    /// std::system_error if it is unknown whether the request is on disk.
     coil::task<std::int64_t> add(request asked) {
         if (asked.amount == 0) {
             co_return sum_;

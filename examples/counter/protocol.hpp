@@ -13,7 +13,8 @@ struct request {
     std::int64_t amount;
 };
 
-/// The sum after the request with that number, which is on disk.
+/// The answer to the request with that number: the sum including it. It is sent when the request is
+/// on disk.
 struct reply {
     std::uint64_t number;
     std::int64_t sum;

@@ -1,4 +1,4 @@
-// A static B-tree without pointers: one miss per level, of two adjacent cache lines.
+// A static B-tree without pointers. Each level costs one cache miss: a node is two adjacent lines.
 #pragma once
 
 #include <coil/interleave/lookup.hpp>
@@ -39,7 +39,7 @@ public:
         return least;
     }
 
-    /// The same as a lookup.
+    /// The same search as a coil::lookup, which suspends at each cache miss.
     [[nodiscard]] coil::lookup<std::uint32_t> find_least_from(std::uint32_t key) const {
         std::uint32_t least = none;
         for (std::size_t i = 0; i < nodes_.size();) {

@@ -1,4 +1,4 @@
-// Probes of a large hash table with chains, half of them for keys that are there: plain, and 16
+// Probes of a large hash table with chains, half of them for keys that it contains: plain, and 16
 // lookups at a time.
 //
 //     hash_probe [MIB [COUNT [WIDTH]]]

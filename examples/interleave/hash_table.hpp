@@ -39,7 +39,7 @@ public:
         return 0;
     }
 
-    /// The same as a lookup.
+    /// The same as a coil::lookup.
     [[nodiscard]] coil::lookup<std::uint64_t> find_value(std::uint64_t key) const {
         const entry* const* bucket = &buckets_[bucket_of(key)];
         co_await coil::prefetch(bucket);

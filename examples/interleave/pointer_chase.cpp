@@ -1,4 +1,4 @@
-// Walks of eight hops in a long linked list in random order: plain, and 16 lookups at a time.
+// Walks of eight hops in a long, randomly linked list: one at a time, and 16 at a time.
 //
 //     pointer_chase [MIB [COUNT [WIDTH]]]
 

@@ -1,4 +1,4 @@
-// A pool of connections to a redis server: pipelining, limits, and connecting again.
+// A pool of connections to a redis server: pipelining, limits, and reconnecting.
 #pragma once
 
 #include <coil/coil.hpp>
@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 struct limits {
     std::size_t connections = 4;
     std::size_t waiters = 1000;                  // commands that wait for a connection
-    std::size_t depth = 32;                      // commands on a connection without an answer yet
+    std::size_t depth = 32;                      // unanswered commands on a connection
     std::size_t answer_size = 1 << 20;           // in bytes
     std::chrono::milliseconds command = 1s;      // from execute() to the answer
     std::chrono::milliseconds connect = 1s;      // for an attempt to connect
@@ -54,7 +54,7 @@ struct command {
     event done;
 };
 
-/// The connection's share of a command. However it is destroyed, the waiting task is told.
+/// The connection's share of a command. Its destructor notifies the waiting task.
 class ticket {
 public:
     explicit ticket(std::shared_ptr<command> of) noexcept : command_(std::move(of)) {}
@@ -82,8 +82,8 @@ public:
 
     [[nodiscard]] const counters& count() const noexcept { return count_; }
 
-    /// Sends a command, which may be any text in redis' protocol that has one answer. Gives the
-    /// answer as redis sent it, an error of redis included. Throws std::system_error:
+    /// Sends a command, which may be any text in redis' protocol that has one answer. Returns the
+    /// answer as redis sent it, even if it is an error. Throws std::system_error:
     /// resource_unavailable_try_again: too many commands wait; timed_out; connection_reset: the
     /// connection was lost. In the last two cases redis may have executed the command.
     task<std::string> execute(std::string text) {
@@ -111,7 +111,7 @@ public:
         co_return std::move(asked->answer);
     }
 
-    /// Keeps the connections; a failed one is replaced, with a growing delay while it fails again.
+    /// Maintains the connections: replaces failed ones, with a delay that grows if they fail again.
     task<> run() {
         supervisor connections{{.on_failure = [this](const std::exception_ptr&, std::string_view) {
             ++count_.failures;
@@ -129,7 +129,7 @@ public:
 private:
     using reader = buffered_reader<net::socket&>;
 
-    /// The commands on a connection without an answer yet.
+    /// The unanswered commands on a connection.
     struct pipeline {
         explicit pipeline(std::size_t depth) : room(static_cast<std::ptrdiff_t>(depth)) {}
 
@@ -187,8 +187,8 @@ private:
         }
     }
 
-    /// Answers come in the order of the commands. A connection without an answer for too long is
-    /// given up: it is not known what its next bytes would answer.
+    /// Answers come in the order of the commands. A connection whose answer is late is given up,
+    /// because an answer that arrives later could be taken for that of another command.
     task<> receive_answers(net::socket& server, pipeline& sent) {
         reader from(server);
         while (auto oldest = co_await sent.commands.recv()) {
@@ -199,7 +199,7 @@ private:
         }
     }
 
-    /// The number of "5\r".
+    /// The number in a text such as "5\r".
     static long long number_in(std::string_view text) {
         long long number = 0;
         const char* const end = text.data() + text.size();
@@ -210,7 +210,7 @@ private:
         return number;
     }
 
-    /// Appends one answer: a line, and for "$5" five bytes, for "*3" three answers.
+    /// Appends one answer: a line; after "$5" also five bytes, after "*3" also three answers.
     task<> read_answer(reader& from, std::string& answer, int depth) {
         const auto line = co_await from.read_until('\n');
         if (!line || line->empty() || depth > 8) {
@@ -239,7 +239,7 @@ private:
         }
     }
 
-    /// Ends when redis closes the connection, also while no command is in flight.
+    /// Ends when redis closes the connection, even while no command is in flight.
     static task<> notice_end(net::socket& server) {
         co_await io::poll(server.native_handle(), POLLRDHUP);
     }

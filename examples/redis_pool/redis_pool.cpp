@@ -3,11 +3,11 @@
 //     redis_pool 7379 localhost 6379 --connections 4
 //     printf 'SET color blue\r\nGET color\r\n' | nc -N localhost 7379
 //
-// A client sends inline commands, one a line, and receives redis' answers. pool.hpp is the client
+// A client sends inline commands, one per line, and receives redis' answers. pool.hpp is the client
 // of redis: a pool of connections on which commands are pipelined, a bound on the commands that
-// wait, a deadline for each, and connecting again with growing delays. A command that cannot be
-// executed is answered with an error at once, or at its deadline, so a slow redis does not pile up
-// clients. At SIGUSR1 and at the end the program prints how often each limit was reached.
+// wait, a deadline for each, and reconnecting with growing delays. A command that cannot be
+// executed is answered with an error, immediately or at its deadline, so clients do not pile up
+// behind a slow redis. On SIGUSR1 and at the end the program prints how often each limit was hit.
 
 #include "../server.hpp"
 #include "pool.hpp"
@@ -41,7 +41,7 @@ struct limits {
     std::chrono::milliseconds grace = 2s;  // for running commands when the program stops
 };
 
-/// "GET x" as redis' protocol has it: "*2\r\n$3\r\nGET\r\n$1\r\nx\r\n"; empty without a word.
+/// "GET x" in redis' protocol: "*2\r\n$3\r\nGET\r\n$1\r\nx\r\n"; empty if the line has no word.
 std::string encode(std::string_view line) {
     std::string words;
     std::size_t count = 0;
@@ -96,7 +96,7 @@ task<> session(net::socket peer, inplace_stop_token stopping, redis::pool& pool,
 }
 
 std::string metrics_of(const redis::counters& count, const net::serve_meter& meter) {
-    return to_string(meter.metrics()) + "\ncommands: " + std::to_string(count.answered) +
+    return to_string(meter.metrics()) + "commands: " + std::to_string(count.answered) +
            " answered, " + std::to_string(count.refused) + " refused, " +
            std::to_string(count.timed_out) + " timed out, " + std::to_string(count.lost) +
            " lost; connections to redis: " + std::to_string(count.connected) + " made, " +

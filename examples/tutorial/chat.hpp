@@ -69,7 +69,7 @@ public:
 
     [[nodiscard]] const limits& limit() const noexcept { return limit_; }
 
-    /// False: the room is full, or closed.
+    /// Returns false if the room is full or closed.
     bool join(line_queue& lines) {
         const std::lock_guard lock(mutex_);
         if (closed_ || members_.size() >= limit_.clients) {
@@ -123,7 +123,7 @@ private:
 };
 // [/room]
 
-/// A client's place in the room, for as long as it exists.
+/// Adds a client's channel to the room, and removes it at the end of the session.
 class membership {
 public:
     explicit membership(room& chat)
@@ -201,8 +201,8 @@ inline task<> accept_all(net::acceptor ac, scope& sessions, room& chat) {
     }
 }
 
-/// Serves until `stop` is set. Then it takes no more clients, lets those that it has receive what
-/// is queued for them, and after the grace time ends the rest.
+/// Serves until `stop` is set. Then it accepts no more clients, and lets each session send what is
+/// queued for its client. Sessions that have not ended after the grace time are cancelled.
 inline task<> serve(net::acceptor ac, room& chat, event& stop) {
     scope sessions;
     co_await when_any(accept_all(std::move(ac), sessions, chat), stop.wait());

@@ -33,7 +33,7 @@ public:
 
 private:
     net::socket& from_;
-    std::string received_; // and not returned yet
+    std::string received_; // what next() has not returned yet
 };
 
 // [room]

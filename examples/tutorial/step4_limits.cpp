@@ -75,7 +75,7 @@ struct room {
     }
 };
 
-/// A client's place in the room, for as long as it exists.
+/// Adds a client's channel to the room, and removes it at the end of the session.
 class membership {
 public:
     explicit membership(room& chat) : chat_(chat), lines_(chat.limit.queued_lines) {

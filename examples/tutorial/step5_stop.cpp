@@ -1,4 +1,4 @@
-// Step 5: the server ends at SIGINT or SIGTERM, and its clients get a goodbye.
+// Step 5: the server ends on SIGINT or SIGTERM, and its clients get a goodbye.
 #include "chat.hpp"
 
 #include <csignal>

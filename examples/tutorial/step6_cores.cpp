@@ -27,7 +27,7 @@ int main(int argc, char** argv) try {
     for (std::size_t i = 0; i < rt.size(); ++i) {
         // Each context has an acceptor of its own; the kernel spreads the connections.
         net::acceptor ac(address, {.reuse_port = true});
-        address = ac.local_address(); // with port 0, the one that the first got
+        address = ac.local_address(); // if the port was 0: the others use that of the first
         rt.context(i).co_spawn(chat::serve(std::move(ac), room, stop));
     }
     rt.context(0).co_spawn(set_at_signal(signals, stop));

@@ -1,9 +1,9 @@
-// An echo server and a client by Asio, whose operations are awaited by coil tasks.
+// An echo server and a client on Asio; the client awaits Asio's operations in a coil task.
 //
 //     asio_echo [MESSAGES]     (the default is 3)
 //
-// The server is written with callbacks, and its handlers run on a coil context. The client is a
-// coil task with time limits.
+// The server uses callbacks, which run on a coil context. The client sets time limits for its
+// operations.
 
 #include <coil/asio.hpp>
 #include <coil/coil.hpp>

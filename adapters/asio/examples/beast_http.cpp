@@ -1,4 +1,4 @@
-// An HTTP server and a client by Boost.Beast in coil tasks, on one coil context.
+// An HTTP server and client that use Boost.Beast in coil tasks, on one coil context.
 //
 //     beast_http [REQUESTS]     (the default is 3)
 

@@ -160,7 +160,7 @@ TEST(AsioExecutor, OutlivesItsContexts) {
     EXPECT_EQ(alive.use_count(), 1);
 }
 
-TEST(AsioContext, IoObjectsHaveTheirHandlersOnTheContextsThread) {
+TEST(AsioContext, IoObjectsRunTheirHandlersOnTheContextsThread) {
     io_context ctx;
     asio_context side(ctx);
     const auto here = std::this_thread::get_id();
@@ -202,7 +202,7 @@ TEST(AsioContext, IsAwaitedByItsOwnContextAndByOthers) {
     };
     ctx.co_spawn(naps(side));
     ctx.run();
-    coil::run(naps(side)); // its own context does not run
+    coil::run(naps(side)); // awaited on another context, while `ctx` does not run
 }
 
 TEST(AsioContext, DestroysHandlersThatHaveNotRun) {

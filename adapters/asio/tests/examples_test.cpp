@@ -1,4 +1,4 @@
-// The examples print what their servers answered.
+// The examples print the answers of their servers.
 
 #include <gtest/gtest.h>
 

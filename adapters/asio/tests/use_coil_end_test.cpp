@@ -28,7 +28,7 @@ using namespace std::chrono_literals;
 using asio::ip::tcp;
 using stream = asio::local::stream_protocol;
 
-/// What the operations of these tests use.
+/// The Asio objects that the operations use.
 struct objects {
     objects() { asio::local::connect_pair(a, b); }
     asio_thread io;
@@ -142,12 +142,12 @@ TEST_P(UseCoilOperation, EndsWithItsContext) {
         io_context ctx;
         ctx.co_spawn(GetParam().start(o));
         ctx.co_spawn([]() -> task<> {
-            co_await sleep_for(2ms); // the operation has started before
+            co_await sleep_for(2ms); // the operation has started by then
             this_context().stop();
         });
         ctx.run();
     }
-    // The objects can be used: nothing refers to the context or the frame.
+    // The objects can still be used: nothing in them refers to the context or the frame.
     asio::error_code ignored;
     o.b.write_some(asio::buffer("2", 1), ignored);
     char byte = 0;
@@ -197,11 +197,11 @@ TEST(UseCoil, ALosingOperationIsCancelledAndTheObjectRemainsUsable) {
 }
 
 /// The operation completes on Asio's thread at about the time at which its context ends.
-TEST(UseCoil, AnEndingContextMeetsACompletion) {
+TEST(UseCoil, TheEndOfAContextRacesWithACompletion) {
     objects o;
     std::minstd_rand random(1);
     const auto reads = [](objects& from) -> task<> {
-        std::vector<char> bytes(1024); // AddressSanitizer checks it
+        std::vector<char> bytes(1024); // on the heap, where AddressSanitizer detects late writes
         for (;;) {
             co_await from.a.async_read_some(asio::buffer(bytes), use_coil);
         }
@@ -219,9 +219,9 @@ TEST(UseCoil, AnEndingContextMeetsACompletion) {
     }
 }
 
-/// A stop from another thread, a completion, and the end of the await. The byte is either returned
-/// or still there; if it were lost, the test would not end.
-TEST(UseCoil, AStopMeetsACompletion) {
+/// A stop from another thread races with a completion. The await either returns the byte or leaves
+/// it in the socket; if the byte were lost, the test would not end.
+TEST(UseCoil, AStopRacesWithACompletion) {
     objects o;
     io_context ctx;
     ctx.start();
@@ -280,7 +280,7 @@ TEST(UseCoil, AnAwaitOutlivesItsAsioThread) {
         auto o = std::make_unique<objects>();
         auto handle = spawn(waits(*o));
         co_await yield(); // it has started
-        o.reset();        // the timer aborts the wait, whose handler may not run any more
+        o.reset();        // the timer aborts the wait; its handler might never run
         co_return co_await std::move(handle);
     };
     EXPECT_EQ(coil::run(work()), std::errc::operation_canceled);
@@ -322,7 +322,7 @@ std::size_t resident_pages() {
     return resident;
 }
 
-TEST(UseCoil, ManyOperationsLeaveNothing) {
+TEST(UseCoil, ManyOperationsDoNotLeak) {
     const auto transfer = [](objects& o, int times) -> task<> {
         char byte = 'x';
         for (int i = 0; i < times; ++i) {

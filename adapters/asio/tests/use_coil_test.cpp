@@ -1,4 +1,4 @@
-// use_coil: every kind of operation, every way in which its await can end.
+// use_coil: every signature of a completion handler, and every kind of result.
 
 #include "support/run.hpp"
 
@@ -154,7 +154,7 @@ TEST(UseCoil, IntermediateHandlersRunOnTheContextsThread) {
     coil::run(work(io));
 }
 
-TEST(UseCoil, ATokenForADefault) {
+TEST(UseCoil, IsADefaultCompletionToken) {
     using socket = use_coil_t::as_default_on_t<stream::socket>;
     const auto work = [](socket& a, socket& b) -> task<char> {
         char c = 'x';

@@ -15,8 +15,8 @@
  *     coil_context_run(ctx);
  *     coil_context_destroy(ctx);
  *
- * Errors: functions that return an int return 0 or a positive number, or a negated errno(3) number,
- * -ENOMEM and -EINVAL from all of them. No function throws, sets errno, or calls abort().
+ * Errors: functions that return an int return 0 or a positive number, or a negated errno(3) number.
+ * Each may return -ENOMEM or -EINVAL. No function throws, sets errno, or calls abort().
  *
  * Threading: coil_context_post() and coil_context_stop() may be called on any thread at any time
  * between the creation and the destruction of the context. All other functions may be called by
@@ -26,8 +26,8 @@
  * but coil_context_run(), coil_context_run_once() and coil_context_destroy(), which then return
  * -EBUSY. They must neither throw nor longjmp(3) out of the callback.
  *
- * Stability: the types are opaque, and functions are only ever added. coil_c_version() tells what
- * the library has.
+ * Stability: the types are opaque, and functions are only ever added. coil_c_version() returns the
+ * version of the library.
  */
 
 #include <stdint.h>
@@ -55,39 +55,41 @@ typedef void (*coil_callback)(coil_context* ctx, void* user);
 int coil_context_create(coil_context** ctx);
 
 /** Destroys a context, with its timers, watches and posted functions that have not run; does not
- *  close the watched descriptors. -EBUSY: the context runs. NULL: no effect. */
+ *  close the watched descriptors. -EBUSY: the context is running. NULL: no effect. */
 int coil_context_destroy(coil_context* ctx);
 
 /** Calls callbacks until no timer, watch, posted function or hold is left, or until
- *  coil_context_stop(). Returns 0. -EBUSY: the context runs already. Other errors are those of the
+ *  coil_context_stop(). Returns 0. -EBUSY: it is already running. Other errors are those of the
  *  kernel; the context can be run again. */
 int coil_context_run(coil_context* ctx);
 
-/** Waits until a callback can be called, for at most timeout_ms milliseconds (0: not at all;
- *  negative: without a limit), and calls each callback that is due once. Returns their number;
- *  0: the time is over, or coil_context_stop() was called. Errors as coil_context_run(). */
+/** Waits until a callback is due, for at most timeout_ms milliseconds (0: not at all; negative:
+ *  without a limit), and calls every callback that is due, once each. Returns their number; 0: the
+ *  time is over, or coil_context_stop() was called. Errors are those of coil_context_run(). */
 int coil_context_run_once(coil_context* ctx, int timeout_ms);
 
 /** Makes coil_context_run() or coil_context_run_once() return after the current callback; if
- *  neither is running, the next one returns at once. Nothing is lost: what is due is called by the
- *  next one. Any thread. */
+ *  neither is running, the next call of one of them returns immediately. Callbacks that are due are
+ *  not lost: the call after that calls them. Any thread. */
 int coil_context_stop(coil_context* ctx);
 
-/** Calls f(ctx, user) once on the thread that runs the context, after the functions that this
- *  thread has posted before. Everything done before the call happens before f. Any thread. */
+/** Calls f(ctx, user) once on the thread that runs the context, after the functions that the
+ *  calling thread has posted before. Everything done before the call happens before f. Any thread.
+ */
 int coil_context_post(coil_context* ctx, coil_callback f, void* user);
 
-/** While there are more calls of hold than of release, coil_context_run() does not return for lack
- *  of work, for programs that wait for coil_context_post(). -EINVAL: there was no hold. */
+/** After a hold, coil_context_run() does not return for lack of work until there have been as many
+ *  releases as holds. For programs that wait for coil_context_post(). -EINVAL: there is no hold.
+ */
 int coil_context_hold(coil_context* ctx);
 int coil_context_release(coil_context* ctx);
 
 /* ---- timers */
 
 /** Calls f(ctx, user) after delay_ns nanoseconds and then, if interval_ns is not 0, every
- *  interval_ns nanoseconds; intervals that have passed meanwhile are left out. A delay of 0 calls
- *  it in the next round. `id`, which may be NULL, is set to the number of the timer, never 0 and
- *  never used again. */
+ *  interval_ns nanoseconds; intervals that have already passed are skipped. With a delay of 0 it is
+ *  called in the next round. `id`, which may be NULL, is set to the number of the timer, which is
+ *  never 0 and never reused. */
 int coil_timer_start(coil_context* ctx, uint64_t delay_ns, uint64_t interval_ns, coil_callback f,
                      void* user, uint64_t* id);
 
@@ -101,17 +103,17 @@ enum {
     COIL_READABLE = 1, /**< read(2), accept(2) and so on do not block */
     COIL_WRITABLE = 2, /**< write(2) does not block; connect(2) has ended */
     COIL_ERROR = 4,    /**< an error is pending, or the peer has closed both directions */
-    COIL_HANG_UP = 8   /**< the peer has closed its direction: the end follows what can be read */
+    COIL_HANG_UP = 8   /**< the peer sends no more; data that has arrived can still be read */
 };
 
-/** The callback of a descriptor that is ready. `events` has the requested events that apply, and
- *  COIL_ERROR, and with COIL_READABLE also COIL_HANG_UP, without being requested. */
+/** The callback of a descriptor that is ready. `events` has the requested events that apply.
+ *  COIL_ERROR and, with COIL_READABLE, COIL_HANG_UP are reported without being requested. */
 typedef void (*coil_watch_callback)(coil_context* ctx, int fd, unsigned events, void* user);
 
 /** Watches a descriptor for COIL_READABLE, COIL_WRITABLE, or both. Level-triggered: f is called in
  *  each round in which the descriptor is ready. A descriptor has one watch: call coil_unwatch()
  *  before it is closed. -EEXIST: it is watched already; -EBADF: it is not open; -EPERM: it cannot
- *  be watched, like that of a regular file, which is always ready. */
+ *  be watched, for example because it is a regular file, which is always ready. */
 int coil_watch(coil_context* ctx, int fd, unsigned events, coil_watch_callback f, void* user);
 
 /** Replaces the events of a watch; 0 pauses it, except for COIL_ERROR. -ENOENT: it is not watched.

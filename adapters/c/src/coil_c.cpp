@@ -38,7 +38,7 @@ unsigned from_epoll(std::uint32_t events) noexcept {
            ((events & (EPOLLRDHUP | EPOLLHUP)) != 0 ? unsigned{COIL_HANG_UP} : 0U);
 }
 
-/// The time after a delay, at most the end of time.
+/// `start` plus a delay; time_point::max() if that is out of range.
 time_point after(time_point start, std::uint64_t ns) noexcept {
     const auto left = static_cast<std::uint64_t>((time_point::max() - start).count());
     return ns >= left ? time_point::max()
@@ -70,10 +70,10 @@ struct coil_context {
         const std::scoped_lock lock(mutex);
         return !posted.empty();
     }
-    /// Whether a stop was requested, which ends this run only.
+    /// Returns whether a stop was requested, and clears the request, because it ends one run only.
     [[nodiscard]] bool take_stop() noexcept { return stopping.exchange(false); }
 
-    /// One round: waits, and calls what is due. Returns the number of calls.
+    /// One iteration: waits, then calls the callbacks that are due. Returns their number.
     coil::task<int> round(std::optional<time_point> limit) {
         const time_point next = due.empty() ? time_point::max() : due.begin()->first;
         const time_point deadline = std::min(next, limit.value_or(time_point::max()));
@@ -84,7 +84,7 @@ struct coil_context {
         }
         const coil::foreign_loop::wake_up woken = co_await loop.wait();
         int calls = 0;
-        for (const auto& ready : woken.ready) { // a callback may reset the events of others
+        for (const auto& ready : woken.ready) { // an earlier callback may have removed this watch
             const auto found = watches.find(ready.fd);
             const unsigned events = from_epoll(ready.events);
             if (events != 0 && found != watches.end() && !stopping.load()) {
@@ -98,7 +98,7 @@ struct coil_context {
         co_return calls;
     }
 
-    /// Calls the functions that are posted at the beginning.
+    /// Calls the functions that have been posted before this call, not those posted by callbacks.
     int call_posted() {
         std::size_t left = 0;
         {
@@ -121,7 +121,7 @@ struct coil_context {
         return calls;
     }
 
-    /// Calls the timers that are due, but none that a callback starts.
+    /// Calls the timers that are due, except those that a callback has just started.
     int call_timers() {
         const std::uint64_t end = next_id;
         const time_point now = clock_type::now();
@@ -154,11 +154,11 @@ struct coil_context {
     coil::foreign_loop loop;
     std::atomic<bool> running{false};
     std::atomic<bool> stopping{false};
-    std::mutex mutex; // of `posted`
+    std::mutex mutex; // protects `posted`
     std::deque<call> posted;
     std::unordered_map<int, watched> watches;
     std::unordered_map<std::uint64_t, timer> timers;
-    std::multimap<time_point, std::uint64_t> due; // the timers in the order of their times
+    std::multimap<time_point, std::uint64_t> due; // timer ids, ordered by time
     std::uint64_t next_id = 1;
     std::uint64_t holds = 0;
 };
@@ -269,7 +269,7 @@ int coil_context_post(coil_context* ctx, coil_callback f, void* user) {
     return guarded([=] {
         const std::scoped_lock lock(ctx->mutex);
         ctx->posted.push_back({f, user});
-        ctx->loop.interrupt(); // under the lock: the function may cause the context's destruction
+        ctx->loop.interrupt(); // still locked: `ctx` may be destroyed once the function has run
         return 0;
     });
 }

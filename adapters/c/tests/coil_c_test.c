@@ -253,7 +253,7 @@ static void posts(void) {
 struct seen {
     int calls;
     unsigned events;
-    int read_after; /* reads the byte at this call */
+    int read_after; /* reads the byte in this call */
 };
 
 static void see(coil_context* ctx, int fd, unsigned events, void* user) {
@@ -278,7 +278,7 @@ static void watches(void) {
     CHECK(s.calls == 3 && s.events == COIL_READABLE);
     CHECK(coil_context_run_once(ctx, 5) == 0);
 
-    /* A paused watch is not called; then it is. */
+    /* A paused watch is not called until it is resumed. */
     CHECK(coil_watch_change(ctx, pipe_ends[0], 0) == 0);
     CHECK(write(pipe_ends[1], "2", 1) == 1);
     CHECK(coil_context_run_once(ctx, 5) == 0);

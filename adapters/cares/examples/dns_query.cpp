@@ -1,4 +1,4 @@
-// Resolves all names at the same time by DNS and prints their addresses:
+// Resolves all names at the same time over DNS and prints their addresses:
 //
 //     dns_query [-s SERVER:PORT] NAME...
 

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -96,13 +97,13 @@ private:
     foreign_loop loop_;
     ::ares_channel handle_ = nullptr;
     bool is_running_ = false;
-    std::exception_ptr failure_; // the task has ended
+    std::exception_ptr failure_; // set if the task has ended with an exception
     std::optional<scope> task_;  // last: it uses the other members
 };
 
 channel::channel(const resolver_options& options) {
     static const int initialized = ::ares_library_init(ARES_LIB_INIT_ALL);
-    std::string lookups = options.hosts_file ? "fb" : "b"; // the file before, or only, DNS
+    std::string lookups = options.hosts_file ? "fb" : "b"; // "f": /etc/hosts, "b": DNS
     ::ares_options o{};
     o.timeout = static_cast<int>(options.timeout.count());
     o.tries = options.tries;
@@ -128,7 +129,7 @@ channel::channel(const resolver_options& options) {
     }
 }
 
-/// A descriptor that cannot be watched gives no answer; its query then times out.
+/// If a descriptor cannot be watched, its answer is not received, and the query times out.
 void channel::on_socket(void* self, ::ares_socket_t fd, int reads, int writes) noexcept try {
     static_cast<channel*>(self)->loop_.watch(fd, (reads != 0 ? EPOLLIN : 0U) |
                                                      (writes != 0 ? EPOLLOUT : 0U));
@@ -184,7 +185,7 @@ void channel::start(const std::string& host, completion<addresses> done) {
 void channel::update_deadline() noexcept {
     ::timeval storage{};
     if (const ::timeval* const left = ::ares_timeout(handle_, nullptr, &storage)) {
-        // It is rounded down to milliseconds.
+        // c-ares rounds the time down to milliseconds, so add one.
         loop_.set_deadline(clock::now() + std::chrono::seconds(left->tv_sec) +
                            std::chrono::microseconds(left->tv_usec) + std::chrono::milliseconds(1));
     } else {

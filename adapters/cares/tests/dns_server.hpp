@@ -25,15 +25,15 @@ using namespace coil;
 using namespace std::chrono_literals;
 using namespace adapter_test;
 
-/// A DNS server on a thread of its own, on one port by UDP and TCP. The first label of the name
+/// A DNS server on a thread of its own, on one port over UDP and TCP. The first label of the name
 /// says what to answer:
 ///
 ///     both       192.0.2.1 and 2001:db8::1        silent    nothing
 ///     four       192.0.2.4 only                   refused   REFUSED
-///     many       60 addresses; by UDP truncated   failed    SERVFAIL
-///     late       after 50 ms                      garbage   a datagram that is no answer
+///     many       60 addresses; truncated over UDP failed    SERVFAIL
+///     late       after 50 ms                      garbage   a datagram that is not an answer
 ///     local      127.0.0.1                        empty     no address
-///     retry      nothing to the first two         another   NXDOMAIN
+///     retry      ignores the first two queries    others    NXDOMAIN
 class dns_server {
 public:
     dns_server() {

@@ -1,4 +1,4 @@
-// coil::cares against a DNS server of the test.
+// coil::cares against a DNS server that runs in the test.
 
 #include "dns_server.hpp"
 #include "support/server_process.hpp"
@@ -128,7 +128,7 @@ TEST_F(CaresResolver, NoServerListens) {
 
 TEST_F(CaresResolver, UsesTheNextServer) {
     run_checked([](cares::resolver_options o) -> task<> {
-        o.timeout = 200ms; // c-ares may miss that a server refuses
+        o.timeout = 200ms; // c-ares may miss the refusal and then waits this long
         o.servers.insert(o.servers.begin(), net::inet_address("127.0.0.1", free_port()));
         cares::resolver names(o);
         EXPECT_EQ(texts(co_await names.resolve("both.test", 80)).size(), 2U);
@@ -237,7 +237,7 @@ TEST_F(CaresResolver, ConnectsByName) {
 TEST_F(CaresResolver, TheExampleRuns) {
     const char* const folder = std::getenv("COIL_EXAMPLES_DIR");
     if (folder == nullptr) {
-        GTEST_SKIP() << "COIL_EXAMPLES_DIR is not set: run by ctest";
+        GTEST_SKIP() << "COIL_EXAMPLES_DIR is not set; ctest sets it";
     }
     const auto ran = coil::run([](std::vector<std::string> argv) -> task<process_output> {
         auto p = process::spawn(argv);

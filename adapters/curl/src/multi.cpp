@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <exception>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -15,7 +16,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// libcurl may ask again to be called at once; after so many rounds other tasks get their turn.
+/// libcurl may ask to be called again immediately. After this many calls in a row other tasks run.
 constexpr int rounds_at_once = 16;
 
 } // namespace
@@ -141,7 +142,7 @@ task<> multi::run() {
                 is_due_ = true;
             }
             settle();
-            // libcurl does not set its timer again if the next time is the one it has set last.
+            // libcurl does not call on_timer() if its next deadline equals the one it set last.
             if (long ms = -1; woken.expired && !timer_set_ &&
                               ::curl_multi_timeout(handle_, &ms) == CURLM_OK && ms >= 0) {
                 loop_.set_deadline(clock::now() + std::chrono::milliseconds(ms));

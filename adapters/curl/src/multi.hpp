@@ -32,9 +32,10 @@ public:
     void add(easy& e);
     /// Ends a transfer early.
     void remove(easy& e) noexcept;
-    /// Does what is due after a call of libcurl by a task.
+    /// Called by a task after a call of libcurl: runs actions that are due, and reports the
+    /// transfers that have ended.
     void settle() noexcept;
-    /// Ends all transfers, and the task.
+    /// Ends all transfers and the task.
     void close() noexcept;
 
     [[nodiscard]] std::size_t active() const noexcept { return active_.size(); }
@@ -51,10 +52,10 @@ private:
     foreign_loop loop_;
     ::CURLM* handle_;
     std::vector<easy*> active_;
-    bool is_due_ = false;    // libcurl wants to be called at once
+    bool is_due_ = false;    // libcurl wants to be called immediately
     bool timer_set_ = false; // libcurl has set its timer since the flag was cleared
     bool is_running_ = false;
-    std::optional<std::string> failure_; // the task has ended
+    std::optional<std::string> failure_; // why the task has ended, if it has failed
     std::optional<scope> task_;          // last: it uses the other members
 };
 
@@ -66,7 +67,7 @@ public:
     easy& operator=(const easy&) = delete;
     ~easy();
 
-    /// By multi: it has ended, and was removed from the multi handle.
+    /// Called by multi: the transfer has ended and was removed from the multi handle.
     void end(::CURLcode code, const char* reason) noexcept;
 
     /// Whether the header of the last response, after redirects, is complete.
@@ -121,7 +122,7 @@ private:
     bool sending_paused_ = false;
 };
 
-/// The most that a transfer buffers in each direction.
+/// The maximum number of bytes that a transfer buffers in each direction.
 inline constexpr std::size_t buffer_limit = 256UL * 1024;
 
 } // namespace coil::curl::detail

@@ -1,4 +1,4 @@
-// What coil::curl does when the server or the network fails, and when transfers are cancelled.
+// coil::curl when the server or the network fails, and when transfers are cancelled.
 
 #include "http_server.hpp"
 #include "support/cutting_proxy.hpp"
@@ -71,7 +71,7 @@ TEST_F(CurlFailures, ABodyThatIsCutIsAnError) {
     }(server));
 }
 
-TEST_F(CurlFailures, ANetworkThatIsCutAfterEachNumberOfBytesIsReported) {
+TEST_F(CurlFailures, AResetAfterAnyNumberOfBytesIsReported) {
     cutting_proxy proxy(server.port());
     for (const std::uint64_t bytes : {1, 5, 15, 30, 33, 34, 50, 1000, 16384, 100'000, 1'000'000}) {
         proxy.cut_after(bytes);
@@ -87,7 +87,7 @@ TEST_F(CurlFailures, ANetworkThatIsCutAfterEachNumberOfBytesIsReported) {
     }
 }
 
-TEST_F(CurlFailures, AServerThatIsKilledInTheMiddle) {
+TEST_F(CurlFailures, AServerThatIsKilledDuringATransfer) {
     if (!has_program("python3")) {
         GTEST_SKIP() << "python3 is not installed (Debian package python3)";
     }
@@ -200,7 +200,7 @@ TEST_F(CurlFailures, ADestroyedClientEndsItsTransfers) {
 TEST_F(CurlFailures, TheExampleRuns) {
     const char* const folder = std::getenv("COIL_EXAMPLES_DIR");
     if (folder == nullptr) {
-        GTEST_SKIP() << "COIL_EXAMPLES_DIR is not set: run by ctest";
+        GTEST_SKIP() << "COIL_EXAMPLES_DIR is not set; ctest sets it";
     }
     const auto ran = coil::run([](std::vector<std::string> argv) -> task<process_output> {
         auto p = process::spawn(argv);

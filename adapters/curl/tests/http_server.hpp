@@ -41,7 +41,7 @@ inline char pattern(std::size_t position) { return static_cast<char>('a' + posit
 ///     /status/N         that status
 ///     /silent           nothing, until the client closes the connection
 ///     /refuse           413 before the request's body has been read
-///     /later            a header at once, the body after release()
+///     /later            the header immediately, the body after release()
 class http_server {
 public:
     http_server() {
@@ -200,7 +200,8 @@ private:
         const std::string rest = slash == std::string::npos ? "" : r.path.substr(slash + 1);
         if (what == "refuse") {
             co_await send_text(peer, 413, "too large");
-            char rest_of_body[4096]; // reads what was under way, so that no reset loses the answer
+            // Closing with unread data would reset the connection, and the answer would be lost.
+            char rest_of_body[4096];
             co_await peer.shutdown_write();
             while (co_await in.read_some(rest_of_body) > 0) {
             }

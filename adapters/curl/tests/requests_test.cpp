@@ -108,7 +108,7 @@ TEST_F(CurlRequests, AThousandRequestsInFiftyTasks) {
     }(server, each));
 }
 
-TEST_F(CurlRequests, WaitsForAConnectionWhenTheyAreLimited) {
+TEST_F(CurlRequests, ARequestWaitsWhenAllConnectionsAreInUse) {
     run_checked([](http_server& s) -> task<> {
         curl::client client({.max_connections = 2});
         scope tasks;
@@ -128,7 +128,7 @@ TEST_F(CurlStreams, ASlowReaderSlowsDownTheServer) {
         EXPECT_EQ(co_await t.status(), 200);
         EXPECT_EQ(t.headers().find("Content-Length"), std::to_string(size));
         std::size_t early = 0;
-        while (early != s.sent()) { // until the buffers between are full
+        while (early != s.sent()) { // until all buffers on the way are full
             early = s.sent();
             co_await sleep_for(200ms);
         }

@@ -1,4 +1,4 @@
-// A hundred tasks count in Redis through one connection, and one task receives what is published:
+// A hundred tasks count in Redis through one connection, and one task receives published messages:
 //
 //     redis_counter [PORT]
 

@@ -15,7 +15,7 @@ namespace coil::hiredis {
 
 std::string_view reply_view::text() const {
     if (reply_ == nullptr || reply_->str == nullptr) {
-        throw error("coil: hiredis: the reply is not a text but of type " +
+        throw error("coil: hiredis: the reply is not a string but of type " +
                     std::to_string(reply_ == nullptr ? REDIS_REPLY_NIL : reply_->type));
     }
     return {reply_->str, static_cast<std::size_t>(reply_->len)};
@@ -110,7 +110,7 @@ task<net::socket> open_socket(const options& to) {
 
 namespace {
 
-/// Reads a number after a mark, "$12\r\n", and removes it.
+/// Removes a length such as "$12\r\n" from the beginning of `from`, and returns it.
 std::size_t take_size(std::string_view& from) noexcept {
     std::size_t value = 0;
     const std::size_t end = from.find('\n');

@@ -39,7 +39,7 @@ private:
 /// A connected socket. Throws connection_error.
 [[nodiscard]] task<net::socket> open_socket(const options& to);
 
-/// The first word of the next command in encoded commands, which is removed from them.
+/// Removes the first command from a sequence of encoded commands and returns its first word.
 [[nodiscard]] std::string_view take_verb(std::string_view& encoded) noexcept;
 
 [[nodiscard]] std::string describe(const std::string& server, std::string_view verb,

@@ -9,13 +9,15 @@
 #include <cerrno>
 #include <cstddef>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <system_error>
 #include <utility>
 
 namespace coil::hiredis {
 
-/// One task at a time reads, one reply at a time, and hands it to those that it concerns.
+/// Tasks take turns in reading from the socket. Each reads one reply and passes it to the task that
+/// waits for it, which may be another one.
 class subscriber::state {
 public:
     state(net::socket connected, std::string server)
@@ -32,7 +34,7 @@ public:
             }
             partly_sent_ = true;
             awaited_.push_back(mine);
-            // The rest of a command cannot be taken back, so it is sent despite a stop request.
+            // A part of a command cannot be taken back, so a stop request does not end sending.
             if (const int n = co_await shield(socket_.send_all(encoded)); n < 0) {
                 throw connection_error(detail::describe(server_, verb_of(encoded),
                                                         std::generic_category().message(-n)));
@@ -57,7 +59,8 @@ public:
                 received_.pop_front();
                 co_yield std::move(next);
             }
-            // The lock is released after each reply: it may be a confirmation.
+            // The lock is released after each reply, because that may be the confirmation for which
+            // another task waits.
             const auto guard = co_await reading_.lock_guard();
             if (received_.empty()) {
                 co_await read_one("messages");

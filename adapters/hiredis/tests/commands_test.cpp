@@ -174,7 +174,7 @@ TEST_F(HiredisCommands, ManyCommandsLeaveNoMemoryBehind) {
 TEST_F(HiredisCommands, TheExampleRuns) {
     const char* const folder = std::getenv("COIL_EXAMPLES_DIR");
     if (folder == nullptr) {
-        GTEST_SKIP() << "COIL_EXAMPLES_DIR is not set: run by ctest";
+        GTEST_SKIP() << "COIL_EXAMPLES_DIR is not set; ctest sets it";
     }
     const auto port = std::to_string(server().port());
     const auto ran = coil::run([](std::string program, std::string arg) -> task<process_output> {

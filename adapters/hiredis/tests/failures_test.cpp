@@ -1,4 +1,4 @@
-// What coil::hiredis does when the server or the network fails, and when commands are cancelled.
+// coil::hiredis when the server or the network fails, and when commands are cancelled.
 
 #include "server.hpp"
 #include "support/cutting_proxy.hpp"
@@ -43,7 +43,7 @@ TEST_F(HiredisFailures, AKilledServerEndsOutstandingAndLaterCommands) {
     }(options(), server()));
 }
 
-TEST_F(HiredisFailures, ANetworkThatIsCutAfterEachNumberOfBytesIsReported) {
+TEST_F(HiredisFailures, AResetAfterAnyNumberOfBytesIsReported) {
     cutting_proxy proxy(server().port());
     const std::string value(300, 'v');
     for (const std::uint64_t bytes : {1, 2, 5, 6, 7, 20, 305, 306, 307, 311, 312, 2000, 20000}) {

@@ -35,7 +35,7 @@ TEST_F(HiredisPool, LimitsTheConnectionsAndUsesThemAgain) {
         expect_contains(info.text(), "total_connections_received:");
         const std::string text(info.text());
         const std::string name = "total_connections_received:";
-        // Three of the pool, and that of the test which waited until the server listened.
+        // Three from the pool, and one from server_process, which waits for the server.
         EXPECT_LE(std::stol(text.substr(text.find(name) + name.size())), 4);
     }(options()));
 }

@@ -2,8 +2,8 @@
 //
 //     kafka_tail 127.0.0.1:9092 GROUP TOPIC...
 //
-// A message is committed after it was printed: what a crash interrupts is printed again. It ends on
-// SIGINT or SIGTERM, and leaves the group, so that other members take over at once.
+// A message is committed after it was printed, so it is printed again if a crash comes in between.
+// On SIGINT or SIGTERM the program leaves the group, so that other members take over immediately.
 
 #include <coil/coil.hpp>
 #include <coil/kafka.hpp>

@@ -23,7 +23,7 @@ struct destroy_list {
 };
 using list_ptr = std::unique_ptr<rd_kafka_topic_partition_list_t, destroy_list>;
 
-/// A configuration, until librdkafka takes it.
+/// A configuration, owned until create() passes it to librdkafka.
 class client_config {
 public:
     client_config(const config& properties, void* opaque);
@@ -50,11 +50,11 @@ public:
     queue_events(const queue_events&) = delete;
     queue_events& operator=(const queue_events&) = delete;
 
-    /// Before that, or while it is watched, the queue must not be destroyed.
+    /// The queue must not be destroyed before unwatch().
     void watch(rd_kafka_queue_t* queue) noexcept;
     static void unwatch(rd_kafka_queue_t* queue) noexcept;
-    /// Call it when the queue was found empty; returns when it may no longer be. librdkafka reports
-    /// only that a queue becomes non-empty, so poll it until it is empty afterwards.
+    /// Returns when the watched queue may have become non-empty. Precondition: it was found empty.
+    /// librdkafka reports only the change, so afterwards poll the queue until it is empty again.
     [[nodiscard]] task<> wait();
 
 private:

@@ -183,7 +183,7 @@ private:
             rd_kafka_assign(client, nullptr);
         }
     }
-    /// The part of a rebalance that may wait.
+    /// The part of a rebalance that awaits: it calls assigned_, then assigns the partitions.
     task<> assign() {
         std::vector<position> positions = read_list(*to_assign_);
         if (assigned_) {

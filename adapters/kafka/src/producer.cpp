@@ -14,7 +14,7 @@ namespace detail {
 
 struct pending_delivery;
 
-/// What a coroutine in produce() waits for.
+/// The delivery report that a coroutine in produce() waits for.
 struct awaited_delivery {
     pending_delivery* entry = nullptr; // until the report
     event arrived;
@@ -22,7 +22,7 @@ struct awaited_delivery {
     std::exception_ptr failure;
 };
 
-/// What librdkafka returns with the delivery report of a message.
+/// The opaque pointer of a message, which librdkafka returns with its delivery report.
 struct pending_delivery {
     awaited_delivery* awaited = nullptr; // null: send(), or the await has ended
     pending_delivery* next = nullptr;
@@ -42,7 +42,7 @@ public:
     producer_client(const producer_client&) = delete;
     producer_client& operator=(const producer_client&) = delete;
     ~producer_client() {
-        background_.cancel(); // it is destroyed, not joined
+        background_.cancel(); // the scope is destroyed without join()
         queue_events::unwatch(queue_.get());
         rd_kafka_purge(client_, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT |
                                     RD_KAFKA_PURGE_F_NON_BLOCKING);
@@ -71,7 +71,7 @@ public:
         co_return answer.where;
     }
 
-    /// Waits for room in librdkafka's queue, and appends the message.
+    /// Waits for space in librdkafka's queue, and appends the message.
     task<> submit(const record& what, awaited_delivery* answer) {
         pending_delivery* entry = remember();
         struct leave {
@@ -94,13 +94,13 @@ public:
         if (answer != nullptr) {
             answer->entry = entry;
         }
-        entry = nullptr; // librdkafka has it
+        entry = nullptr; // the delivery report will return it
     }
 
     task<> flush() {
         while (count_ > 0) {
             progress_.reset();
-            rd_kafka_flush(client_, 0); // ends "linger.ms" of what is queued
+            rd_kafka_flush(client_, 0); // sends queued messages before "linger.ms" has passed
             co_await progress_.wait();
         }
         if (first_failure_) {
@@ -125,7 +125,7 @@ private:
         next(RD_KAFKA_VTYPE_TOPIC).cstr = what.topic.c_str();
         next(RD_KAFKA_VTYPE_PARTITION).i32 = what.partition;
         next(RD_KAFKA_VTYPE_MSGFLAGS).i = RD_KAFKA_MSG_F_COPY;
-        // It is copied.
+        // librdkafka copies the value and the key, which it takes as pointers to non-const.
         next(RD_KAFKA_VTYPE_VALUE).mem = {const_cast<char*>(what.value.data()), what.value.size()};
         if (what.key) {
             next(RD_KAFKA_VTYPE_KEY).mem = {const_cast<char*>(what.key->data()), what.key->size()};
@@ -195,7 +195,7 @@ private:
     rd_kafka_t* client_ = nullptr;
     queue_ptr queue_;
     queue_events events_;
-    event progress_; // set when the reports that have come were read
+    event progress_; // set when all reports received so far have been read
     pending_delivery* outstanding_ = nullptr;
     std::size_t count_ = 0;
     std::exception_ptr first_failure_;

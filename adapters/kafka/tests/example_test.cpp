@@ -12,7 +12,7 @@ using namespace kafka_test;
 
 namespace {
 
-TEST(KafkaExample, kafka_tail_prints_messages_and_leaves_the_group) {
+TEST(KafkaExample, KafkaTailPrintsMessagesAndLeavesTheGroup) {
     mock_cluster cluster(1);
     cluster.create("orders", 1);
     coil::run([](mock_cluster& at) -> task<> {

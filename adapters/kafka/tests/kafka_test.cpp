@@ -23,7 +23,7 @@ task<> produce_numbers(const mock_cluster& at, const std::string& topic, int cou
     co_await p.flush();
 }
 
-TEST(Kafka, what_is_produced_is_consumed_in_the_order_of_a_partition) {
+TEST(Kafka, WhatIsProducedIsConsumedInTheOrderOfAPartition) {
     mock_cluster cluster;
     cluster.create("orders", 1);
     coil::run([](mock_cluster& at) -> task<> {
@@ -50,7 +50,7 @@ TEST(Kafka, what_is_produced_is_consumed_in_the_order_of_a_partition) {
     }(cluster));
 }
 
-TEST(Kafka, a_group_continues_at_the_committed_offset) {
+TEST(Kafka, AGroupContinuesAtTheCommittedOffset) {
     mock_cluster cluster;
     cluster.create("numbers", 1);
     coil::run([](mock_cluster& at) -> task<> {
@@ -71,14 +71,14 @@ TEST(Kafka, a_group_continues_at_the_committed_offset) {
     }(cluster));
 }
 
-TEST(Kafka, offsets_may_come_from_elsewhere) {
+TEST(Kafka, OffsetsMayComeFromElsewhere) {
     mock_cluster cluster;
     cluster.create("numbers", 1);
     coil::run([](mock_cluster& at) -> task<> {
         co_await produce_numbers(at, "numbers", 20);
         kafka::consumer c(at.consumer("g"), {"numbers"},
                           [](std::vector<kafka::position>& all) -> task<> {
-                              co_await sleep_for(5ms); // a database answers
+                              co_await sleep_for(5ms); // stands for a database query
                               for (kafka::position& p : all) {
                                   p.offset = 13;
                               }
@@ -89,7 +89,7 @@ TEST(Kafka, offsets_may_come_from_elsewhere) {
     }(cluster));
 }
 
-TEST(Kafka, a_broker_dies_and_nothing_is_lost) {
+TEST(Kafka, ABrokerDiesAndNothingIsLost) {
     mock_cluster cluster;
     cluster.create("numbers", 1, 3);
     cluster.lead("numbers", 0, 1);
@@ -114,7 +114,7 @@ TEST(Kafka, a_broker_dies_and_nothing_is_lost) {
     }(cluster));
 }
 
-TEST(Kafka, a_message_that_cannot_be_delivered_is_an_error_with_the_brokers) {
+TEST(Kafka, AMessageThatCannotBeDeliveredIsAnErrorWithTheBrokers) {
     mock_cluster cluster(1);
     cluster.create("orders", 1);
     cluster.kill(1);
@@ -133,11 +133,11 @@ TEST(Kafka, a_message_that_cannot_be_delivered_is_an_error_with_the_brokers) {
         }
         co_await p.send({.topic = "orders", .value = "x"});
         EXPECT_THROW(co_await p.flush(), kafka::error);
-        co_await p.flush(); // was reported
+        co_await p.flush(); // the error has been reported already, so this does not throw
     }(cluster));
 }
 
-TEST(Kafka, a_property_that_does_not_exist_is_named) {
+TEST(Kafka, APropertyThatDoesNotExistIsNamed) {
     coil::run([]() -> task<> {
         try {
             const kafka::producer p({{"bootstrap.server", "127.0.0.1:1"}});
@@ -151,7 +151,7 @@ TEST(Kafka, a_property_that_does_not_exist_is_named) {
     }());
 }
 
-TEST(Kafka, send_waits_while_the_queue_is_full) {
+TEST(Kafka, SendWaitsWhileTheQueueIsFull) {
     mock_cluster cluster(1);
     cluster.create("numbers", 1);
     cluster.answer_after(1, 20);
@@ -168,7 +168,7 @@ TEST(Kafka, send_waits_while_the_queue_is_full) {
     }(cluster));
 }
 
-TEST(Kafka, every_await_can_be_cancelled_at_any_time) {
+TEST(Kafka, EveryAwaitCanBeCancelledAtAnyTime) {
     mock_cluster cluster(1);
     cluster.create("numbers", 1);
     cluster.answer_after(1, 3);
@@ -200,7 +200,7 @@ TEST(Kafka, every_await_can_be_cancelled_at_any_time) {
     }
 }
 
-TEST(Kafka, a_cancelled_next_loses_no_message_and_a_cancelled_commit_is_not_mistaken) {
+TEST(Kafka, ACancelledNextLosesNoMessageAndACancelledCommitDoesNotAffectTheNext) {
     mock_cluster cluster(1);
     cluster.create("numbers", 1);
     coil::run([](mock_cluster& at) -> task<> {
@@ -239,7 +239,7 @@ TEST(Kafka, a_cancelled_next_loses_no_message_and_a_cancelled_commit_is_not_mist
 
 std::size_t open_descriptors() { return coil_test::open_descriptors().size(); }
 
-TEST(Kafka, many_messages_leave_nothing_behind) {
+TEST(Kafka, ManyMessagesLeaveNothingBehind) {
     mock_cluster cluster;
     cluster.create("numbers", 4);
     coil::run([](mock_cluster& at) -> task<> {
@@ -256,7 +256,7 @@ TEST(Kafka, many_messages_leave_nothing_behind) {
             co_await c.close();
         }
         for (int i = 0; i < 1000 && open_descriptors() > before; ++i) {
-            co_await sleep_for(10ms); // the cluster's side of the connections
+            co_await sleep_for(10ms); // lets the cluster close its side of the connections
         }
         EXPECT_LE(open_descriptors(), before);
     }(cluster));

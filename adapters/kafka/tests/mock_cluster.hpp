@@ -2,8 +2,6 @@
 
 #include <coil/kafka.hpp>
 
-#include <gtest/gtest.h>
-
 #include <stdexcept>
 #include <string>
 

@@ -3,7 +3,7 @@
 //     time_service 127.0.0.1:4222 [SERVER...]
 //     nats request time.utc ''                        # in another terminal
 //
-// It ends on SIGINT or SIGTERM, after it has answered what it had received.
+// On SIGINT or SIGTERM it answers the requests that it has received, and ends.
 
 #include <coil/coil.hpp>
 #include <coil/nats.hpp>
@@ -49,7 +49,7 @@ task<> serve(std::vector<std::string> servers, const signal_set& signals) {
     scope work;
     work.spawn(answer(c, requests));
     co_await signals.next();
-    requests.unsubscribe(); // answer() ends after what it has
+    requests.unsubscribe(); // answer() then ends, after the requests received so far
     co_await work.join();
     co_await c.flush();
 }

@@ -95,7 +95,7 @@ task<> client::dial(const std::string& server) {
 task<> client::greet() {
     const std::string hello = co_await read_line();
     if (!hello.starts_with("INFO ")) {
-        throw failure(error::kind::protocol, "does not begin as a NATS server");
+        throw failure(error::kind::protocol, "does not answer as a NATS server does");
     }
     info_ = parse_info(std::string_view(hello).substr(5));
     for (const std::string& other : info_.cluster) {
@@ -205,7 +205,7 @@ task<> client::receive() {
         } else if (text.starts_with("INFO ")) {
             info_ = parse_info(text.substr(5));
         } else if (text.starts_with("-ERR")) {
-            // Errors of permissions do not end the connection.
+            // Permission errors do not end the connection.
             if (text.find("Permissions Violation") == std::string_view::npos) {
                 throw failure(error::kind::refused,
                               line.substr(std::min<std::size_t>(5, line.size())));
@@ -284,7 +284,7 @@ void client::expect_pong(pong* waiter) {
     append("PING\r\n");
 }
 
-// ---- what the connection is used for
+// ---- using the connection
 
 task<> client::publish(const std::string& subject, const std::string& payload,
                        const std::string& reply_to) {

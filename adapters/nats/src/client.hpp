@@ -39,7 +39,7 @@ public:
 
     // For the client.
     void deliver(message m, std::size_t max_pending);
-    /// No more messages come; `why`, if not empty, is thrown when the others were taken.
+    /// No more messages arrive. If `why` is not empty, it is thrown after the queued messages.
     void end(std::string why) noexcept;
     [[nodiscard]] std::string subscribe_line() const;
 
@@ -54,7 +54,7 @@ private:
     std::string why_;
 };
 
-/// The connection of a nats::connection, and what keeps it alive. One context.
+/// The state of a nats::connection, and the tasks that keep the connection alive. One context.
 class client {
 public:
     explicit client(options how);
@@ -75,7 +75,7 @@ public:
     void subscribe(subscription_state& subscription, unsigned long sid);
     [[nodiscard]] unsigned long next_sid() noexcept { return ++last_sid_; }
     void unsubscribe(unsigned long sid);
-    /// The messages that are on their way still come.
+    /// Messages that are in transit are still delivered.
     void unsubscribe_all();
     void end_subscriptions(const std::string& why) noexcept;
 
@@ -126,7 +126,7 @@ private:
     auto_reset_event has_output_;
     event has_room_{true};
     std::deque<pong*> pongs_;      // one for each PING in flight, in order; null: only counted
-    std::size_t unsent_pings_ = 0; // the last ones of these, which are still in out_
+    std::size_t unsent_pings_ = 0; // how many of these, the last ones, are still in out_
 
     unsigned long last_sid_ = 1; // 1 is the inbox for answers
     std::map<unsigned long, subscription_state*> subscriptions_;

@@ -10,7 +10,7 @@ namespace coil::nats::detail {
 
 namespace {
 
-/// The text behind `"name":` in a flat JSON object written by the server; empty if it is not there.
+/// The text after `"name":` in a flat JSON object written by the server; empty if it is not there.
 std::string_view member(std::string_view json, std::string_view name) {
     const std::string key = "\"" + std::string(name) + "\":";
     const std::size_t at = json.find(key);
@@ -23,7 +23,7 @@ bool read_number(std::string_view text, Number& value) noexcept {
     return error == std::errc{} && end == text.data() + text.size();
 }
 
-std::string quoted(std::string_view text) {
+std::string json_string(std::string_view text) {
     std::string out = "\"";
     for (const char c : text) {
         if (c == '"' || c == '\\') {
@@ -121,7 +121,7 @@ std::string connect_line(const options& how) {
                        R"("no_responders":true)";
     const auto add = [&line](const char* name, const std::string& value) {
         if (!value.empty()) {
-            line += std::string(",\"") + name + "\":" + quoted(value);
+            line += std::string(",\"") + name + "\":" + json_string(value);
         }
     };
     add("name", how.name);

@@ -12,7 +12,7 @@
 
 namespace coil::nats::detail {
 
-/// What a server reports about itself at the beginning of a connection.
+/// The INFO message in which a server describes itself at the beginning of a connection.
 struct server_info {
     std::size_t max_payload = std::size_t{1} << 20;
     bool tls_required = false;

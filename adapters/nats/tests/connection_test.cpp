@@ -17,7 +17,7 @@ task<nats::connection> connect(std::uint16_t port) {
     co_return co_await nats::connection::connect({.servers = {address(port)}});
 }
 
-TEST(Nats, a_message_reaches_its_subscribers) {
+TEST(Nats, AMessageReachesItsSubscribers) {
     NEEDS_NATS_SERVER();
     const server s;
     coil::run([](std::uint16_t port) -> task<> {
@@ -41,7 +41,7 @@ TEST(Nats, a_message_reaches_its_subscribers) {
     }(s.port()));
 }
 
-TEST(Nats, a_queue_delivers_each_message_once) {
+TEST(Nats, AQueueDeliversEachMessageOnce) {
     NEEDS_NATS_SERVER();
     const server s;
     coil::run([](std::uint16_t port) -> task<> {
@@ -70,7 +70,7 @@ task<> echo(nats::connection& c, nats::subscription requests) {
     }
 }
 
-TEST(Nats, requests_are_answered_in_any_order) {
+TEST(Nats, RequestsAreAnsweredInAnyOrder) {
     NEEDS_NATS_SERVER();
     const server s;
     coil::run([](std::uint16_t port) -> task<> {
@@ -95,7 +95,7 @@ TEST(Nats, requests_are_answered_in_any_order) {
     }(s.port()));
 }
 
-TEST(Nats, a_request_without_an_answer_ends) {
+TEST(Nats, ARequestWithoutAnAnswerEnds) {
     NEEDS_NATS_SERVER();
     const server s;
     coil::run([](std::uint16_t port) -> task<> {
@@ -117,7 +117,7 @@ TEST(Nats, a_request_without_an_answer_ends) {
     }(s.port()));
 }
 
-TEST(Nats, what_the_protocol_does_not_allow_is_refused_before_it_is_sent) {
+TEST(Nats, WhatTheProtocolDoesNotAllowIsRefusedBeforeItIsSent) {
     NEEDS_NATS_SERVER();
     const server s;
     coil::run([](std::uint16_t port) -> task<> {
@@ -134,7 +134,7 @@ TEST(Nats, what_the_protocol_does_not_allow_is_refused_before_it_is_sent) {
     }(s.port()));
 }
 
-TEST(Nats, credentials_are_sent_and_a_refusal_names_the_server) {
+TEST(Nats, CredentialsAreSentAndARefusalNamesTheServer) {
     NEEDS_NATS_SERVER();
     const server s({"--user", "joe", "--pass", "se\"cret\\"});
     coil::run([](std::uint16_t port) -> task<> {
@@ -154,7 +154,7 @@ TEST(Nats, credentials_are_sent_and_a_refusal_names_the_server) {
     }(s.port()));
 }
 
-TEST(Nats, connecting_to_nothing_says_so_for_each_server) {
+TEST(Nats, ConnectingToNothingSaysSoForEachServer) {
     const std::uint16_t port = free_port();
     coil::run([](std::uint16_t at) -> task<> {
         try {
@@ -168,7 +168,7 @@ TEST(Nats, connecting_to_nothing_says_so_for_each_server) {
     }(port));
 }
 
-TEST(Nats, a_slow_subscriber_loses_messages_and_counts_them) {
+TEST(Nats, ASlowSubscriberLosesMessagesAndCountsThem) {
     NEEDS_NATS_SERVER();
     const server s;
     coil::run([](std::uint16_t port) -> task<> {
@@ -186,7 +186,7 @@ TEST(Nats, a_slow_subscriber_loses_messages_and_counts_them) {
     }(s.port()));
 }
 
-TEST(Nats, many_messages_and_connections_leave_nothing_behind) {
+TEST(Nats, ManyMessagesAndConnectionsLeaveNothingBehind) {
     NEEDS_NATS_SERVER();
     const server s;
     coil::run([](std::uint16_t port) -> task<> {

@@ -16,7 +16,7 @@ std::string example(const char* name) {
     return std::string(folder != nullptr ? folder : ".") + "/" + name;
 }
 
-TEST(NatsExample, time_service_answers_and_ends_on_sigterm) {
+TEST(NatsExample, TimeServiceAnswersAndEndsOnSigterm) {
     NEEDS_NATS_SERVER();
     const server s;
     coil::run([](std::string at) -> task<> {
@@ -32,7 +32,7 @@ TEST(NatsExample, time_service_answers_and_ends_on_sigterm) {
     }(s.address()));
 }
 
-TEST(NatsExample, time_service_says_which_server_is_missing) {
+TEST(NatsExample, TimeServiceSaysWhichServerIsMissing) {
     coil::run([](std::uint16_t port) -> task<> {
         const process_output out =
             co_await process::spawn({example("time_service"), address(port)}).output();

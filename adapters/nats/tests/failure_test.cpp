@@ -14,8 +14,8 @@ using adapter_test::cutting_proxy;
 
 namespace {
 
-/// Publishes to "beat" until the subscription receives one, which was published on the current
-/// connection.
+/// Publishes to "beat" until the subscription receives a message, and so has subscribed on the
+/// current connection.
 task<> until_it_works(nats::connection& c, nats::subscription& beats) {
     for (int i = 0;; ++i) {
         co_await c.publish("beat", "");
@@ -30,7 +30,7 @@ task<> until_it_works(nats::connection& c, nats::subscription& beats) {
     }
 }
 
-TEST(NatsFailure, a_restarted_server_is_found_again_and_subscriptions_with_it) {
+TEST(NatsFailure, ARestartedServerIsFoundAgainAndSubscriptionsWithIt) {
     NEEDS_NATS_SERVER();
     server s;
     coil::run([](server& at) -> task<> {
@@ -40,7 +40,8 @@ TEST(NatsFailure, a_restarted_server_is_found_again_and_subscriptions_with_it) {
         co_await until_it_works(c, beats);
         for (int i = 0; i < 3; ++i) {
             at.process().kill();
-            at.process().restart(); // here: the server ends with the thread that starts it
+            at.process().restart(); // on this thread, because the server ends with the thread that
+                                    // starts it
             co_await until_it_works(c, beats);
         }
         EXPECT_EQ(c.reconnects(), 3U);
@@ -48,7 +49,7 @@ TEST(NatsFailure, a_restarted_server_is_found_again_and_subscriptions_with_it) {
     }(s));
 }
 
-TEST(NatsFailure, a_server_that_does_not_come_back_ends_everything_with_its_name) {
+TEST(NatsFailure, AServerThatDoesNotComeBackEndsEverythingWithItsName) {
     NEEDS_NATS_SERVER();
     server s;
     coil::run([](server& at) -> task<> {
@@ -70,7 +71,7 @@ TEST(NatsFailure, a_server_that_does_not_come_back_ends_everything_with_its_name
     }(s));
 }
 
-TEST(NatsFailure, a_cluster_of_three_loses_one) {
+TEST(NatsFailure, AClusterOfThreeLosesOne) {
     NEEDS_NATS_SERVER();
     const std::uint16_t routes[3] = {free_port(), free_port(), free_port()};
     std::unique_ptr<server> servers[3];
@@ -80,14 +81,14 @@ TEST(NatsFailure, a_cluster_of_three_loses_one) {
             "--routes", "nats://127.0.0.1:" + std::to_string(routes[0])});
     }
     coil::run([](std::unique_ptr<server>(&all)[3]) -> task<> {
-        // It knows one server, and learns of the others.
+        // The connection is given one server and learns of the others.
         nats::connection c = co_await nats::connection::connect(
             {.servers = {all[0]->address()}, .reconnect_wait = 10ms});
         nats::connection other =
             co_await nats::connection::connect({.servers = {all[2]->address()}});
         nats::subscription beats = co_await c.subscribe("beat");
         co_await until_it_works(other, beats); // the routes are up
-        co_await sleep_for(300ms);             // INFO tells of routes that came later
+        co_await sleep_for(300ms); // an INFO message announces routes that were added later
         all[0]->process().kill();
         co_await until_it_works(other, beats);
         EXPECT_EQ(c.reconnects(), 1U);
@@ -96,7 +97,7 @@ TEST(NatsFailure, a_cluster_of_three_loses_one) {
     }(servers));
 }
 
-TEST(NatsFailure, a_connection_cut_at_any_byte_is_restored) {
+TEST(NatsFailure, AConnectionCutAtAnyByteIsRestored) {
     NEEDS_NATS_SERVER();
     const server s;
     for (const std::uint64_t bytes : {1, 50, 400, 420, 450, 500, 700, 1000, 1001, 2000}) {
@@ -126,7 +127,7 @@ TEST(NatsFailure, a_connection_cut_at_any_byte_is_restored) {
     }
 }
 
-TEST(NatsFailure, publish_waits_for_a_stalled_network_and_can_be_cancelled) {
+TEST(NatsFailure, PublishWaitsForAStalledNetworkAndCanBeCancelled) {
     NEEDS_NATS_SERVER();
     const server s;
     cutting_proxy proxy(s.port());
@@ -147,13 +148,13 @@ TEST(NatsFailure, publish_waits_for_a_stalled_network_and_can_be_cancelled) {
         } catch (const std::system_error& e) {
             EXPECT_EQ(e.code(), std::errc::timed_out);
         }
-        EXPECT_LT(published, 1000U); // what the kernel's buffers hold, and no more than that
+        EXPECT_LT(published, 1000U); // bounded by options::max_unsent and the kernel's buffers
         network.resume();
         co_await timeout(c.flush(), 20s);
     }(proxy));
 }
 
-TEST(NatsFailure, a_silent_server_is_noticed) {
+TEST(NatsFailure, ASilentServerIsNoticed) {
     NEEDS_NATS_SERVER();
     const server s;
     cutting_proxy proxy(s.port());
@@ -175,7 +176,7 @@ TEST(NatsFailure, a_silent_server_is_noticed) {
     }(proxy));
 }
 
-TEST(NatsFailure, every_await_can_be_cancelled_at_any_time) {
+TEST(NatsFailure, EveryAwaitCanBeCancelledAtAnyTime) {
     NEEDS_NATS_SERVER();
     const server s;
     const auto use = [](std::uint16_t port) -> task<> {
@@ -232,7 +233,7 @@ task<> say(net::acceptor& ac, std::string text) {
     }
 }
 
-TEST(NatsFailure, a_server_that_speaks_nonsense_gets_no_connection) {
+TEST(NatsFailure, AServerThatSpeaksNonsenseGetsNoConnection) {
     const std::string info = "INFO {\"max_payload\":100,\"connect_urls\":[\"[::1]:1\"]}\r\n";
     for (const std::string& text :
          {std::string("HTTP/1.1 400 Bad Request\r\n\r\n"), std::string("INFO"),
@@ -255,7 +256,7 @@ TEST(NatsFailure, a_server_that_speaks_nonsense_gets_no_connection) {
     }
 }
 
-TEST(NatsFailure, nonsense_in_the_middle_ends_the_connection) {
+TEST(NatsFailure, NonsenseInTheMiddleEndsTheConnection) {
     for (const char* nonsense :
          {"MSG\r\n", "MSG x\r\n", "MSG x y 1\r\n", "MSG x 2 99999999999999999999\r\n",
           "MSG x 2 -1\r\n", "HMSG x 2 5 4\r\n", "HMSG x 2 1\r\n", "MSG a b c d e f g\r\n",

@@ -5,8 +5,9 @@
 //     pipeline BROKERS TOPIC postgresql://user@db.example/shop [PROPERTY=VALUE...]
 //
 // The position in each partition is stored in the database, in the transaction that stores the
-// invoices. An instance that has lost a partition to another one without knowing it finds another
-// position there than it expects, and its transaction fails. An order is "CUSTOMER-ID AMOUNT".
+// invoices. An instance may have lost a partition to another one without knowing it. The stored
+// position then differs from the expected one, and the transaction fails. An order is "CUSTOMER-ID
+// AMOUNT".
 
 #include <coil/coil.hpp>
 #include <coil/kafka.hpp>
@@ -44,7 +45,7 @@ task<> make_tables(pq::connection& db) {
 }
 
 // [positions]
-/// Called when Kafka assigns partitions: consuming continues where the database says.
+/// Called when Kafka assigns partitions: consuming continues at the positions in the database.
 task<> find_positions(pq::connection& db, std::vector<kafka::position>& assigned) {
     for (kafka::position& p : assigned) {
         const pq::result known =
@@ -55,9 +56,9 @@ task<> find_positions(pq::connection& db, std::vector<kafka::position>& assigned
     }
 }
 
-/// Stores the positions behind a batch; fails if another instance has stored others since.
+/// Stores the positions after a batch; fails if another instance has changed them meanwhile.
 task<> advance(pq::connection& db, const batch& messages) {
-    std::map<partition, std::pair<std::int64_t, std::int64_t>> ranges; // first, and behind the last
+    std::map<partition, std::pair<std::int64_t, std::int64_t>> ranges; // first, and last + 1
     for (const kafka::message& m : messages) {
         const auto [range, is_new] =
             ranges.try_emplace({m.topic, m.partition}, m.offset, m.offset + 1);
@@ -90,7 +91,7 @@ task<> write_invoices(pq::connection& db, const batch& messages) {
 }
 
 // [batches]
-/// Waits for a message, and takes those that follow it soon.
+/// Waits for a message, and adds those that follow within `longest_wait`.
 task<batch> next_batch(kafka::consumer& orders) {
     batch messages;
     messages.push_back(co_await orders.next());
@@ -111,7 +112,7 @@ task<> process_all(kafka::consumer& orders, pq::connection& db) {
     for (;;) {
         const batch messages = co_await next_batch(orders);
         co_await db.transaction([&](pq::connection& c) -> task<> {
-            co_await advance(c, messages); // first: it is what may fail
+            co_await advance(c, messages); // first, because it may fail
             co_await write_invoices(c, messages);
         });
         std::printf("%zu\n", messages.size());

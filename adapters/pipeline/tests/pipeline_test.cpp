@@ -74,7 +74,7 @@ task<> kill_and_finish(kafka_test::mock_cluster& cluster, pq::connection& db,
     EXPECT_EQ(status.code(), 0);
 }
 
-TEST(Pipeline, each_order_becomes_one_invoice_although_the_pipeline_is_killed) {
+TEST(Pipeline, EachOrderBecomesOneInvoiceAlthoughThePipelineIsKilled) {
     if (pq_test::postgres_programs().empty()) {
         GTEST_SKIP()
             << "PostgreSQL is not installed (run ./dev test --interop, or install postgresql)";

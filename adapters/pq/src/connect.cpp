@@ -83,7 +83,7 @@ struct address_lists {
     bool empty = true;
 };
 
-/// Resolves the hosts. A host whose name cannot be resolved is left out if there are others.
+/// Resolves the hosts. Skips a host whose name cannot be resolved if there are others.
 task<address_lists> resolve_hosts(std::string host_list, std::string port_list,
                                   std::string_view server) {
     const std::vector<std::string> hosts = split(host_list);
@@ -136,7 +136,7 @@ task<connection> connection::connect(std::string conninfo, connection_options op
         values.push_back(value);
     });
     if (resolves) {
-        // The last one of a parameter counts.
+        // If a parameter occurs several times, libpq takes the last one.
         names.insert(names.end(), {"host", "hostaddr", "port"});
         values.insert(values.end(),
                       {lists.hosts.c_str(), lists.addresses.c_str(), lists.ports.c_str()});

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <memory>
 #include <stdexcept>
 #include <system_error>
 
@@ -209,8 +210,8 @@ task<result> session::next() {
     co_return result(::PQgetResult(get()));
 }
 
-/// Receives until the server is ready for the next statement, also in pipeline mode, which then
-/// ends. Keeps the first failed result, or else the last one.
+/// Receives until the server is ready for the next statement; ends pipeline mode if it is on. Keeps
+/// the first failed result, or the last result if none has failed.
 task<> session::receive() {
     for (;;) {
         result r = co_await next();

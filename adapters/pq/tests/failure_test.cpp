@@ -15,7 +15,7 @@ using pq::pipeline;
 using clock = std::chrono::steady_clock;
 using Failure = PqTest;
 
-/// Calls of each kind, which together have many awaits.
+/// Calls of every kind, which together have many awaits.
 task<> calls_of_each_kind(connection& c) {
     co_await c.query("create temp table if not exists mix (i int)");
     const pq::statement s = co_await c.prepare("select $1::int + count(*) from mix");
@@ -64,7 +64,7 @@ TEST_F(Failure, ATimeLimitCancelsTheStatement) {
         const auto running = co_await c.query(
             "select count(*) from pg_stat_activity where query like 'select pg_sleep(100)%'");
         EXPECT_EQ(running.value_as<int>(), 0);
-        // In a transaction the cancelled statement rolls back.
+        // A cancelled statement rolls back its transaction.
         co_await c.query("create temp table t (i int)");
         const auto inside =
             co_await thrown<std::system_error>(timeout(c.transaction([](connection& x) -> task<> {
@@ -97,7 +97,7 @@ TEST_F(Failure, ACancelledCallLeavesTheConnectionUsable) {
         int cancelled = 0;
         const int rounds = coil_test::rounds(60, 1000);
         for (int i = 0; i < rounds; ++i) {
-            // Each delay hits another await.
+            // Each delay interrupts a different await.
             try {
                 co_await timeout(calls_of_each_kind(c), i * 700us);
             } catch (const std::system_error& e) {
@@ -182,7 +182,8 @@ TEST_F(Failure, ConnectErrorsNameTheServer) {
         const std::string bad = co_await fail("nonsense");
         EXPECT_NE(bad.find("nonsense"), std::string::npos) << bad;
         co_await fail("host=a,b port=1,2,3");
-        EXPECT_NE((co_await fail("host=/nowhere")).find("/nowhere"), std::string::npos);
+        const std::string no_socket = co_await fail("host=/nowhere");
+        EXPECT_NE(no_socket.find("/nowhere"), std::string::npos);
 
         // The addresses of a name, the next host, and a Unix socket.
         const std::string good = std::to_string(server().port());
@@ -232,7 +233,7 @@ TEST_F(Failure, AStalledNetworkEndsWithTheGracePeriod) {
         network.resume();
     };
     coil::run(all(proxy));
-    // PQcancel() has a thread of the pool until its connection ends.
+    // PQcancel() occupies a thread of the pool until its connection ends.
     while (default_blocking_pool().metrics().idle_threads <
            default_blocking_pool().metrics().threads) {
         std::this_thread::sleep_for(1ms);
@@ -256,7 +257,7 @@ task<> use_until_cut(std::string conninfo) {
 }
 
 TEST_F(Failure, ANetworkThatIsCutIsReported) {
-    // After each number of bytes: during the connect, and in each kind of call.
+    // Cut after different numbers of bytes: while connecting, and in each kind of call.
     const int step = coil_test::long_run() ? 97 : 997;
     const auto all = [](int apart) -> task<> {
         std::vector<std::uint64_t> limits{1, 2, 13, 100, 300, 400, 600};

@@ -2,6 +2,7 @@
 
 #include "postgres.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -86,7 +87,7 @@ TEST_F(Pool, ConnectionsThatAreNotCleanAreClosed) {
             co_await thrown<pq::connection_error>(c->query("select 1"));
         }
         EXPECT_EQ(db.idle(), 0U);
-        // One that breaks while it is idle.
+        // A connection that breaks while it is idle.
         int pid = 0;
         {
             auto c = co_await db.acquire();
@@ -96,7 +97,7 @@ TEST_F(Pool, ConnectionsThatAreNotCleanAreClosed) {
         connection admin = co_await connection::connect(server().conninfo());
         co_await admin.query("select pg_terminate_backend($1, 5000)", pid);
         EXPECT_NE((co_await db.query("select pg_backend_pid()")).value_as<int>(), pid);
-        // A statement that fails is not the connection's fault.
+        // A failed statement does not make the pool close its connection.
         co_await thrown(db.query("select 1/0"));
         EXPECT_EQ(db.idle(), 1U);
     };
@@ -144,7 +145,7 @@ TEST_F(Pool, WaitersAreServedInOrderAndCanBeCancelled) {
         }
         co_await s.join();
         EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3, 4}));
-        // Failed attempts to connect leave no permit behind.
+        // Failed attempts to connect release their permits.
         pool nowhere("host=127.0.0.1 port=1", small(1));
         for (int i = 0; i < 3; ++i) {
             co_await thrown<pq::connection_error>(nowhere.query("select 1"));
@@ -173,7 +174,7 @@ TEST_F(Pool, RecoversAfterTheServer) {
         }
         EXPECT_EQ(db.idle(), 0U);
         co_await thrown<pq::connection_error>(db.query("select 1"));
-        p.restart(); // on this thread, with which the server ends
+        p.restart(); // on this thread, because the server ends with the thread that starts it
         EXPECT_EQ((co_await db.query("select count(*) from t")).value_as<int>(), 0);
     };
     coil::run(all(mine));

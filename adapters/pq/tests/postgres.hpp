@@ -50,7 +50,8 @@ private:
     inline static std::unique_ptr<postgres> server_;
 };
 
-/// Awaits `work` and returns the exception that it has thrown as an E; a test failure if none.
+/// Awaits `work` and returns the exception of type E that it throws. Fails the test if nothing is
+/// thrown.
 template <class E = pq::error, class A>
 task<std::optional<E>> thrown(A work) {
     try {

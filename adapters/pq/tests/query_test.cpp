@@ -228,7 +228,7 @@ TEST_F(Query, TransactionsCommitOrRollBack) {
         });
         EXPECT_EQ(co_await sum_of(c), 7);
 
-        // An error that is caught inside must not look like a commit.
+        // If an error is caught inside, the rollback must not look like a commit.
         co_await thrown(c.transaction([](connection& x) -> task<> {
             co_await insert(x, 1000);
             co_await thrown(x.query("select 1/0"));

@@ -2,6 +2,8 @@
 
 #include "postgres.hpp"
 
+#include <algorithm>
+
 namespace pq_test {
 namespace {
 
@@ -42,7 +44,7 @@ TEST_F(Stream, PipelineReturnsResultsInOrder) {
 }
 
 TEST_F(Stream, PipelineSendsAndReceivesAtTheSameTime) {
-    // Both directions exceed what the sockets hold: one that is only written, or only read, hangs.
+    // Both directions exceed the sockets' buffers: a client that only writes or only reads hangs.
     with_connection([](connection& c) -> task<> {
         const std::string text(10'000, 'x');
         co_await timeout(c.pipeline([&](pipeline& p) -> task<> {

@@ -2,7 +2,7 @@
 //
 //     sqlite_count words.db *.txt
 //
-// It shows transactions of several tasks, and reads at the same time.
+// It shows concurrent tasks that each run a transaction.
 
 #include <coil/coil.hpp>
 #include <coil/sqlite.hpp>

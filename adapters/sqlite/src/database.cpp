@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -28,11 +29,11 @@ struct handle {
     std::chrono::milliseconds busy_limit;
     std::unique_ptr<::sqlite3, closer> db;
     std::mutex mutex;
-    bool running = false;  // protected by the mutex, as a change of db while another thread uses it
+    bool running = false;  // protected by the mutex, like changes of `db`
     bool prepared = false; // options::on_open was executed
     std::atomic<bool> stopped{false};
 
-    /// SQLite's interrupt has no effect before a statement runs; `stopped` has.
+    /// sqlite3_interrupt() has no effect before a statement runs, so `stopped` is set as well.
     void interrupt() noexcept {
         const std::lock_guard lock(mutex);
         if (running) {
@@ -49,7 +50,8 @@ struct handle {
     }
 };
 
-/// What the calls share. It outlives the database while calls are in progress.
+/// The state that the database and its calls share. It outlives the database while calls are in
+/// progress.
 class core : public std::enable_shared_from_this<core> {
 public:
     core(std::string path, options o)
@@ -134,7 +136,7 @@ int is_stopped(void* h) noexcept {
     return static_cast<handle*>(h)->stopped.load(std::memory_order_relaxed) ? 1 : 0;
 }
 
-/// Waits for a lock in short steps; zero gives up.
+/// Waits a short time for a lock. Returns 0 if SQLite should give up.
 int wait_for_lock(void* of, int tries) noexcept {
     constexpr int longest = 10;
     const auto& h = *static_cast<handle*>(of);
@@ -289,7 +291,7 @@ task<result> connection::run(std::string sql, std::vector<value> values) {
 
 task<> connection::commit() { co_await run("commit", {}); }
 
-/// SQLite has rolled back already after some errors.
+/// After some errors SQLite has already rolled back.
 task<> connection::roll_back() {
     if (::sqlite3_get_autocommit(handle_->db.get()) == 0) {
         try {

@@ -1,4 +1,4 @@
-// SQLite on threads: values, errors, transactions, cancellation, locks.
+// coil::sqlite: values, errors, transactions, cancellation, locks.
 
 #include "support/run.hpp"
 #include "support/server_process.hpp"

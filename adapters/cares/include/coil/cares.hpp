@@ -1,6 +1,6 @@
 #pragma once
 
-/// coil::cares: name resolution by c-ares.
+/// coil::cares: name resolution with c-ares.
 
 #include <coil/core/task.hpp>
 #include <coil/net/inet_address.hpp>
@@ -19,7 +19,7 @@ namespace detail {
 class channel;
 }
 
-/// How a resolver asks.
+/// Options of a resolver.
 struct resolver_options {
     /// The servers to ask; empty: those of /etc/resolv.conf, which is read by the constructor.
     std::vector<net::inet_address> servers{};
@@ -28,7 +28,7 @@ struct resolver_options {
     bool hosts_file = true;                  ///< look in /etc/hosts first
 };
 
-/// Resolves names by DNS without threads: the counterpart of net::resolve(), which runs
+/// Resolves names over DNS without threads: the counterpart of net::resolve(), which runs
 /// getaddrinfo(3) on helper threads.
 ///
 ///     cares::resolver names;
@@ -37,7 +37,7 @@ struct resolver_options {
 ///
 /// It follows /etc/hosts and /etc/resolv.conf, not the other sources of nsswitch.conf(5). IPv4 and
 /// IPv6 addresses are asked for at the same time; answers that do not fit into a datagram are
-/// fetched by TCP. Nothing is cached.
+/// fetched over TCP. Nothing is cached.
 ///
 /// Errors: std::system_error whose message names the host, with a code of cares::category(), or
 /// std::errc::operation_canceled.
@@ -46,9 +46,9 @@ struct resolver_options {
 /// number of tasks may use it at the same time.
 ///
 /// Cancellation: immediate. c-ares completes the query in the background, and its answer is
-/// discarded. Frames that await may be destroyed at any time.
+/// discarded. The frame of an awaiting task may be destroyed at any time.
 ///
-/// Lifetime: destroying it ends the look-ups that are under way with ARES_EDESTRUCTION.
+/// Lifetime: destroying it makes the look-ups in progress fail with ARES_EDESTRUCTION.
 class resolver {
 public:
     /// Throws std::system_error if c-ares cannot be initialized.
@@ -61,12 +61,12 @@ public:
     /// 6724); never empty. A numeric address completes immediately.
     [[nodiscard]] task<std::vector<net::inet_address>> resolve(std::string host,
                                                                std::uint16_t port);
-    /// The same with a service name of services(5), "https", or a decimal port number. Anything
-    /// else is ARES_ESERVICE.
+    /// The same with a service name of services(5) such as "https", or a decimal port number.
+    /// Anything else fails with ARES_ESERVICE.
     [[nodiscard]] task<std::vector<net::inet_address>> resolve(std::string host,
                                                                std::string service);
 
-    /// net::connect() with names that this resolver resolves.
+    /// Like net::connect(), but resolves the name with this resolver.
     [[nodiscard]] task<net::socket> connect(std::string host, std::uint16_t port);
 
 private:

@@ -1,6 +1,6 @@
 #pragma once
 
-/// coil::curl: HTTP and HTTPS requests by libcurl's multi interface.
+/// coil::curl: HTTP and HTTPS requests with libcurl's multi interface.
 
 #include <coil/curl/client.hpp>
 #include <coil/curl/error.hpp>

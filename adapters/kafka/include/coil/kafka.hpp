@@ -1,6 +1,6 @@
 #pragma once
 
-// Kafka by librdkafka: needs the target coil::kafka.
+// coil::kafka: a Kafka client based on librdkafka (target coil::kafka).
 
 #include <coil/kafka/consumer.hpp>
 #include <coil/kafka/error.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// NATS clients: needs the target coil::nats.
+// coil::nats: a NATS client (target coil::nats).
 
 #include <coil/nats/connection.hpp>
 #include <coil/nats/error.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-// coil::pq: PostgreSQL by libpq (target coil::pq, or pkg-config coil-pq).
+// coil::pq: a PostgreSQL client based on libpq (target coil::pq, or pkg-config coil-pq).
 
 #include <coil/pq/connection.hpp>
 #include <coil/pq/copy_writer.hpp>

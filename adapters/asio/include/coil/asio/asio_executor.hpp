@@ -12,23 +12,23 @@ namespace coil::inline COIL_ASIO_ABI {
 
 class asio_context;
 
-/// An Asio executor that runs functions and completion handlers on a coil context. An asio_context
-/// makes it, and so does use_coil for the handlers of the operation that it awaits.
+/// An Asio executor that runs functions and completion handlers on a coil context. It comes from an
+/// asio_context; use_coil creates one for the handlers of the operation that it awaits.
 ///
 ///     coil::asio_context asio_side(ctx);
 ///     asio::post(asio_side.get_executor(), [] { ... });       // runs on the thread of ctx
 ///     asio::ip::tcp::socket socket(asio_side.get_executor()); // so do its handlers
 ///
 /// It converts to asio::any_io_executor and supports the properties of an io_context's executor:
-/// blocking (possibly, the default, and never: whether a function that is submitted on the
-/// context's thread may run at once), outstanding_work (tracked: the coil context's run() does not
-/// return) and context.
+/// blocking (possibly, which is the default, lets execute() call a function immediately on the
+/// context's thread; never does not), outstanding_work (tracked keeps the coil context's run() from
+/// returning) and context.
 ///
-/// Threading: all members may be called on any thread; functions run on the context's thread, those
-/// submitted by one thread in their order.
+/// Threading: all members may be called on any thread. Functions run on the context's thread; those
+/// that one thread has submitted run in the order of submission.
 ///
-/// Errors: an exception that leaves a function goes to on_unhandled_exception of the context, or to
-/// the caller if the function runs at once.
+/// Errors: an exception that escapes a function is passed to the context's on_unhandled_exception,
+/// or to the caller if execute() has called the function immediately.
 ///
 /// Lifetime: an executor may outlive its asio_context and the coil context. Functions submitted
 /// after the end of the asio_context are destroyed uncalled.

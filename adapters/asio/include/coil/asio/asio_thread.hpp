@@ -14,8 +14,8 @@
 
 namespace coil::inline COIL_ASIO_ABI {
 
-/// An asio::io_context that runs on a thread of its own, for Asio libraries that are awaited on
-/// coil contexts by use_coil.
+/// An asio::io_context that runs on a thread of its own, for Asio libraries whose operations are
+/// awaited on coil contexts with use_coil.
 ///
 ///     coil::asio_thread io;
 ///     asio::ip::tcp::resolver resolver(io.context());
@@ -23,8 +23,8 @@ namespace coil::inline COIL_ASIO_ABI {
 ///
 /// Several coil contexts may share it: an await resumes on its own context, and the handlers of
 /// composed operations run there, too. Handlers without an executor of their own run on the thread.
-/// An exception that leaves one is reported like that of a detached task. All signals are blocked
-/// on the thread.
+/// An exception that escapes one of these is reported like that of a detached task. All signals are
+/// blocked on the thread.
 ///
 /// Lifetime: the I/O objects must be destroyed before it. Its destructor stops the io_context,
 /// waits for the end of the running handler, and destroys the handlers that have not run.

@@ -27,7 +27,7 @@
 #define COIL_ASIO_HEADER(name) <asio/name>
 #endif
 
-/// Whether operations can be cancelled one by one.
+/// Whether single operations can be cancelled (by cancellation slots).
 #define COIL_ASIO_HAS_CANCELLATION (COIL_ASIO_VERSION >= 101900)
 
 #if COIL_ASIO_VERSION < 101800

@@ -28,7 +28,7 @@ public:
     gate& operator=(const gate&) = delete;
     ~gate() = default;
 
-    /// Any thread. If `inline_here`, and on the context's thread, calls the function at once.
+    /// Any thread. Calls the function immediately on the context's thread if `inline_here` is true.
     template <class F>
     void execute(F&& f, bool inline_here) {
         std::decay_t<F> function(std::forward<F>(f));
@@ -45,7 +45,7 @@ public:
                 });
         }
     }
-    /// Any thread. Needs no memory.
+    /// Any thread. Allocates no memory.
     void submit(detail::work& w) noexcept {
         if (const entrance open(*this); open) {
             context_->submit(w);
@@ -145,7 +145,7 @@ private:
     io_context* const context_;
     const bool counts_work_;
     std::atomic<unsigned> users_{0}; // twice the number of entrances, and the bit `closed`
-    std::mutex mutex_;               // of the members below
+    std::mutex mutex_;               // protects the members below
     std::size_t work_ = 0;
     bool has_keeper_ = false;
     std::optional<completion<void>> keeper_;

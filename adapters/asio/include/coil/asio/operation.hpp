@@ -16,8 +16,8 @@ namespace coil::inline COIL_ASIO_ABI {
 
 namespace detail_asio {
 
-/// Asio has a category of its own for the error numbers of the system, which does not compare equal
-/// to std::errc.
+/// Error codes of Asio's own system category do not compare equal to std::errc. This returns the
+/// same error number in std::system_category().
 inline std::error_code standard_code(const error_code& error) noexcept {
     return error.category() == library::error::get_system_category()
                ? std::error_code(error.value(), std::system_category())
@@ -69,7 +69,7 @@ struct result_of<false, std::exception_ptr, Args...> {
     }
 };
 
-/// What an await shares with the handlers of its operation.
+/// The state that an await shares with the handlers of its operation.
 class operation_state : detail::work {
 public:
     operation_state() noexcept : work(&arrive) {}
@@ -145,7 +145,7 @@ private:
     std::shared_ptr<operation_state> state_;
 };
 
-/// Starts the operation. Its destruction is the end of the await.
+/// Starts the operation. The object is destroyed when the await ends, which closes the gate.
 template <class Result, class Initiation, class... Args>
 class initiate {
 public:

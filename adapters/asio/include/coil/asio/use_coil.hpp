@@ -13,7 +13,7 @@ template <bool AsTuple>
 struct basic_use_coil {
     constexpr basic_use_coil() noexcept = default;
 
-    /// An executor with this token as the default one of I/O objects.
+    /// An executor whose I/O objects use this token by default.
     template <class Executor>
     struct executor_with_default : Executor {
         using default_completion_token_type = basic_use_coil;
@@ -25,7 +25,7 @@ struct basic_use_coil {
         executor_with_default(const Other& ex) noexcept // NOLINT(*-explicit-*)
             : Executor(ex) {}
     };
-    /// The type of I/O object with this token as its default one:
+    /// The type of an I/O object that uses this token by default:
     ///
     ///     using tcp_socket = coil::use_coil_t::as_default_on_t<asio::ip::tcp::socket>;
     ///     co_await socket.async_read_some(buffer);
@@ -40,13 +40,13 @@ struct basic_use_coil {
 ///     co_await socket.async_connect(endpoint, coil::use_coil);
 ///     const std::size_t n = co_await socket.async_read_some(asio::buffer(data), coil::use_coil);
 ///
-/// Nothing happens before the await, which may be passed to timeout(), when_any() and other
-/// combinators. Arguments are stored as their decayed types; buffers must outlive the await. It
-/// makes three small allocations beside Asio's own.
+/// The operation starts when it is awaited. It may be passed to timeout(), when_any() and other
+/// combinators. Arguments are stored as their decayed types; buffers must outlive the await. An
+/// await makes three small allocations in addition to Asio's own.
 ///
 /// Results: an operation with the signature void(error_code, T) returns a T, several values are
-/// returned as a std::tuple. An error is thrown as std::system_error, also by Boost.Asio, with the
-/// std::system_category() for the system's error numbers. A std::exception_ptr is rethrown. With
+/// returned as a std::tuple. An error is thrown as std::system_error, even with Boost.Asio; system
+/// error numbers have std::system_category(). A std::exception_ptr is rethrown. With
 /// use_coil_as_tuple, the await returns a std::tuple of all arguments of the completion handler,
 /// unchanged:
 ///
@@ -65,7 +65,7 @@ struct basic_use_coil {
 ///
 /// Lifetime: the awaiting frame may be destroyed during the operation, which is then cancelled, and
 /// its handlers destroyed uncalled. The I/O object must exist until then; with Asio 1.18, it must
-/// be destroyed before the buffers. If a handler is destroyed uncalled by Asio, the await throws
+/// be destroyed before the buffers. If Asio destroys a handler without calling it, the await throws
 /// std::system_error with std::errc::operation_canceled.
 inline constexpr basic_use_coil<false> use_coil{};
 inline constexpr basic_use_coil<true> use_coil_as_tuple{};

@@ -28,9 +28,9 @@ struct client_options {
 ///
 /// Threading: one context, on which it is also destroyed.
 ///
-/// Cancellation: the transfer is removed from the multi handle at once, and its connection is
+/// Cancellation: the transfer is removed from the multi handle immediately, and its connection is
 /// closed unless other transfers share it. Awaits throw std::system_error with operation_canceled,
-/// or timed_out under timeout(). Frames that await may be destroyed at any time.
+/// or timed_out under timeout(). The frame of an awaiting task may be destroyed at any time.
 ///
 /// Lifetime: destroying the client ends its transfers: their awaits throw curl::error with
 /// CURLE_ABORTED_BY_CALLBACK.
@@ -43,13 +43,13 @@ public:
 
     /// Requests a URL and returns the whole response.
     [[nodiscard]] task<response> get(std::string url);
-    /// The same for any request. A request with `upload` is for start().
+    /// The same for any request. For one with `upload` use start().
     [[nodiscard]] task<response> perform(request what);
 
     /// Starts a transfer whose body is read, or written, piece by piece.
     [[nodiscard]] transfer start(request what);
 
-    /// The transfers that have not ended.
+    /// The number of transfers that have not ended.
     [[nodiscard]] std::size_t active() const noexcept;
 
 private:

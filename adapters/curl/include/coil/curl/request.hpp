@@ -37,21 +37,23 @@ private:
     std::vector<field> fields_;
 };
 
-/// What to request. Everything that is not here can be set by `configure`, which is called with the
-/// easy handle after all other options.
+/// The parameters of a request. Options that are not here can be set by `configure`, which is
+/// called with the easy handle after all other options.
 ///
 ///     curl::request r{.url = "https://example.org/items", .method = "POST", .body = json};
 ///     r.headers.add("Content-Type", "application/json");
 struct request {
     std::string url{};
-    std::string method{}; ///< "": GET, with a body POST, with `upload` PUT
+    std::string method{}; ///< empty: GET, or POST if there is a body, or PUT if `upload` is set
     header_list headers{};
     std::string body{}; ///< sent if it is not empty
-    /// The body is written to the transfer instead: its size, or unknown_size for a chunked one. It
-    /// cannot be sent again: a redirect that requires that fails with CURLE_SEND_FAIL_REWIND.
+    /// If set, the request's body is written to the transfer, and `body` is ignored. The value is
+    /// its size, or unknown_size for a chunked body. It cannot be repeated: a redirect that needs a
+    /// second upload fails with CURLE_SEND_FAIL_REWIND.
     std::optional<std::int64_t> upload{};
-    std::size_t max_body = 64UL * 1024 * 1024; ///< of perform(); a longer body is an error
-    int max_redirects = 10;                    ///< followed for HTTP and HTTPS; 0: none
+    /// Of a response that perform() or finish() collects; a longer body is an error.
+    std::size_t max_body = 64UL * 1024 * 1024;
+    int max_redirects = 10; ///< followed for HTTP and HTTPS; 0: none
     std::chrono::milliseconds connect_timeout{30'000};
     std::chrono::milliseconds timeout{0}; ///< of the whole transfer; 0: none
     std::function<void(::CURL*)> configure{};
@@ -64,7 +66,7 @@ struct response {
     long status = 0; ///< 200, 404, ...
     header_list headers{};
     std::string body{};
-    std::string url{}; ///< the last one after redirects
+    std::string url{}; ///< the final one, after redirects
 };
 
 } // namespace coil::curl

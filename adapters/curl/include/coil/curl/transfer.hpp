@@ -32,13 +32,13 @@ class easy;
 ///     const curl::response r = co_await t.finish();
 ///
 /// Errors: every await throws curl::error if the transfer has failed; what was received before can
-/// be read first. The results of read_some() and write_some() are not negative, except that
-/// timeout() gives -ETIMEDOUT.
+/// be read first. The results of read_some() and write_some() are not negative, except -ETIMEDOUT
+/// under timeout().
 ///
 /// Threading: that of its client. One task may read while another writes.
 ///
 /// Cancellation: an await that is cancelled throws std::system_error (operation_canceled) and loses
-/// nothing; the transfer continues. Destroying the transfer ends it at once.
+/// nothing; the transfer continues. Destroying the transfer ends it immediately.
 ///
 /// Lifetime: it must not be moved or destroyed during an await of its members.
 class transfer {

@@ -11,8 +11,8 @@
 
 namespace coil::hiredis {
 
-/// What call() takes as an argument: text (bytes, zero bytes included), integers, floating-point
-/// numbers, and ranges of these, each element of which is one argument.
+/// The types of arguments that call() takes: text (any bytes, including zeros), integers,
+/// floating-point numbers, and ranges of these, each element of which is one argument.
 template <class T>
 concept argument = std::convertible_to<const T&, std::string_view> ||
                    (std::is_arithmetic_v<T> && !std::same_as<T, bool> && !std::same_as<T, char>) ||

@@ -26,7 +26,7 @@ struct options {
     /// A name, a numeric address, or the path of a Unix socket: "unix:/run/redis/redis.sock".
     std::string host = "127.0.0.1";
     std::uint16_t port = 6379;
-    std::string user{};     ///< with a password; "": the default user
+    std::string user{};     ///< used with a password; "": the default user
     std::string password{}; ///< "": no AUTH
     int database = 0;       ///< not 0: SELECT
 
@@ -92,12 +92,12 @@ public:
     /// Commands that are sent together and awaited once.
     [[nodiscard]] pipeline pipelined() const;
 
-    /// Whether the connection is open, as far as is known.
+    /// Whether the connection is open, as far as the client knows.
     [[nodiscard]] bool is_open() const noexcept;
     /// Whether another user may take it over: it is open, no reply is outstanding, no transaction
     /// or WATCH has begun, and no command has changed the state of the session (SELECT, AUTH, ...).
     [[nodiscard]] bool is_clean() const noexcept;
-    /// "127.0.0.1:6379/0".
+    /// The server and the database, such as "127.0.0.1:6379/0".
     [[nodiscard]] const std::string& server() const noexcept;
 
 private:
@@ -130,9 +130,9 @@ public:
     }
     [[nodiscard]] std::size_t size() const noexcept { return count_; }
 
-    /// Sends the commands and awaits all replies, one for each command. A command that the server
-    /// refuses gives a reply with is_error(); the others are not affected. Throws as
-    /// connection::command() otherwise.
+    /// Sends the commands and awaits all replies, one for each command. For a command that the
+    /// server refuses, the reply is_error(); the others are not affected. Otherwise throws like
+    /// connection::command().
     [[nodiscard]] COIL_CORO_WRAPPER task<std::vector<reply>> execute() && {
         return detail::run_pipeline(wire_, std::move(encoded_), std::exchange(count_, 0));
     }

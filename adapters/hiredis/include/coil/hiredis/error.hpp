@@ -5,7 +5,7 @@
 namespace coil::hiredis {
 
 /// The base of this adapter's exceptions. what() names the server, "127.0.0.1:6379/0", and the
-/// command. Thrown itself if a reply has another type than the one that is asked for.
+/// command. This class itself is thrown if a reply has another type than requested.
 class error : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;

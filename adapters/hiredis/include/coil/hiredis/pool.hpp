@@ -26,7 +26,7 @@ class pool {
 public:
     class lease;
 
-    /// Connects to nothing yet. Precondition: max_connections > 0.
+    /// Does not connect yet. Precondition: max_connections > 0.
     explicit pool(options to, std::size_t max_connections = 8)
         : options_(std::move(to)), permits_(static_cast<std::ptrdiff_t>(max_connections)) {}
     pool(const pool&) = delete;
@@ -34,7 +34,7 @@ public:
     ~pool() = default;
 
     /// Waits until a connection is available: an idle one, or a new one. Errors are those of
-    /// connection::connect(). Cancellation: std::errc::operation_canceled; nothing is taken.
+    /// connection::connect(). Cancellation: std::errc::operation_canceled; takes no connection.
     [[nodiscard]] task<lease> acquire();
 
     /// The number of connections that are not in use.

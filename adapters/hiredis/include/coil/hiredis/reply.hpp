@@ -23,8 +23,8 @@ public:
     [[nodiscard]] bool is_nil() const noexcept {
         return reply_ == nullptr || reply_->type == REDIS_REPLY_NIL;
     }
-    /// The server refused the command. Only pipelines and array elements give such replies; a
-    /// single command throws command_error.
+    /// The server refused the command. Such replies come only from pipelines or as elements of an
+    /// array; a single command throws command_error.
     [[nodiscard]] bool is_error() const noexcept {
         return reply_ != nullptr && reply_->type == REDIS_REPLY_ERROR;
     }
@@ -51,9 +51,9 @@ private:
 /// A reply that owns its memory. Move-only.
 class reply : public reply_view {
 public:
-    /// Nil.
+    /// A nil reply.
     reply() noexcept : reply_view(nullptr) {}
-    /// Takes ownership of a reply of hiredis.
+    /// Takes ownership of hiredis' object.
     explicit reply(::redisReply* owned) noexcept : reply_view(owned), owner_(owned) {}
 
     reply(reply&& other) noexcept : reply(other.owner_.release()) {

@@ -26,8 +26,8 @@ struct message {
 ///
 /// Threading: one context. One task consumes messages() while others may subscribe and unsubscribe.
 ///
-/// Cancellation: every await throws std::system_error (operation_canceled) and loses no message. A
-/// range of messages() ends when its next() is cancelled; call messages() again.
+/// Cancellation: a cancelled await throws std::system_error (operation_canceled) and loses no
+/// message. A range of messages() ends when its next() is cancelled; call messages() again.
 ///
 /// Errors: connection_error when the connection breaks; messages published until a new subscriber
 /// has subscribed are lost, as is usual with Redis. command_error if the server refuses.
@@ -48,8 +48,8 @@ public:
     [[nodiscard]] task<> psubscribe(const std::vector<std::string>& patterns);
     [[nodiscard]] task<> punsubscribe(const std::vector<std::string>& patterns);
 
-    /// The messages, without end. At most one such range may be in use; it must not outlive the
-    /// subscriber.
+    /// The messages, as an endless range. At most one such range may be in use; it must not outlive
+    /// the subscriber.
     [[nodiscard]] async_generator<message> messages();
 
 private:

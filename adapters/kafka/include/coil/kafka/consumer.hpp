@@ -35,7 +35,7 @@ struct position {
 };
 
 /// Called when partitions are assigned to a consumer: it may change the offsets, for example to
-/// those that a database knows.
+/// those that are stored in a database.
 using on_assigned = std::function<task<>(std::vector<position>&)>;
 
 /// A member of a consumer group, as an asynchronous range:
@@ -49,36 +49,36 @@ using on_assigned = std::function<task<>(std::vector<position>&)>;
 ///
 /// Threading: a consumer is created and used on one context; librdkafka has threads of its own.
 ///
-/// Cancellation: each await throws std::system_error with std::errc::operation_canceled. No message
-/// is lost: the next next() returns it. A commit may take effect nevertheless.
+/// Cancellation: a cancelled await throws std::system_error with std::errc::operation_canceled. No
+/// message is lost: the next next() returns it. A commit may take effect nevertheless.
 class consumer {
 public:
-    /// Subscribes to topics, or, beginning with '^', to regular expressions of topics. Throws error
-    /// for a property that librdkafka does not accept. Offsets are committed by commit() only,
-    /// unless "enable.auto.commit" is given. Precondition: called on a context.
+    /// Subscribes to topics; a name that begins with '^' is a regular expression for topics. Throws
+    /// error for a property that librdkafka does not accept. Offsets are committed by commit()
+    /// only, unless "enable.auto.commit" is given. Precondition: called on a context.
     consumer(config properties, const std::vector<std::string>& topics,
              on_assigned assigned = nullptr);
     consumer(consumer&&) noexcept;
     consumer& operator=(consumer&&) noexcept;
-    /// Leaves the group without telling it; its partitions are given to others when its session
-    /// times out. close() is better. Blocks until librdkafka's threads have ended, usually some
+    /// Does not leave the group: the group reassigns the partitions only when the session times
+    /// out. Prefer close(). Blocks until librdkafka's threads have ended, usually a few
     /// milliseconds. Precondition: no coroutine awaits a member.
     ~consumer();
 
-    /// The next message. Call it at least every "max.poll.interval.ms". Throws error, for example
-    /// for a topic that does not exist; the consumer remains usable unless is_fatal(). Only one
-    /// coroutine at a time may wait.
+    /// The next message. Call it at least once per "max.poll.interval.ms". Throws error, for
+    /// example for a topic that does not exist; the consumer remains usable unless is_fatal(). Only
+    /// one coroutine at a time may wait.
     [[nodiscard]] task<message> next();
 
-    /// Commits the offset behind this message and waits until the group has stored it.
+    /// Commits the offset after this message and waits until the group has stored it.
     [[nodiscard]] task<> commit(const message& m);
     /// Commits positions: each offset is that of the next message to be consumed.
     [[nodiscard]] task<> commit_positions(const std::vector<position>& offsets);
 
-    /// Leaves the group, so that others take over at once. The consumer cannot be used after it.
+    /// Leaves the group, so that others take over immediately. The consumer is then unusable.
     [[nodiscard]] task<> close();
 
-    /// The partitions that are assigned at the moment, with unspecified offsets.
+    /// The partitions that are currently assigned. Their offsets are unspecified.
     [[nodiscard]] std::vector<position> assignment() const;
     /// Whether librdkafka has reported an error from which it does not recover.
     [[nodiscard]] bool is_fatal() const noexcept;

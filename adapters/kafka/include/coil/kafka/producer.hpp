@@ -40,8 +40,8 @@ struct delivery {
 ///
 /// Threading: a producer is created and used on one context; librdkafka has threads of its own.
 ///
-/// Cancellation: each await throws std::system_error with std::errc::operation_canceled. A message
-/// that was given to librdkafka may be stored nevertheless.
+/// Cancellation: a cancelled await throws std::system_error with std::errc::operation_canceled. A
+/// message that librdkafka has already taken may still be stored.
 class producer {
 public:
     /// Connects in the background. Throws error for a property that librdkafka does not accept.
@@ -49,22 +49,23 @@ public:
     explicit producer(const config& properties);
     producer(producer&&) noexcept;
     producer& operator=(producer&&) noexcept;
-    /// Discards what has not been delivered: await flush() before. Blocks until librdkafka's
-    /// threads have ended, usually some milliseconds. Precondition: no coroutine awaits a member.
+    /// Discards messages that are not delivered yet: await flush() first. Blocks until librdkafka's
+    /// threads have ended, usually a few milliseconds. Precondition: no coroutine awaits a member.
     ~producer();
 
     /// Produces a message and waits until it is stored as the property "acks" demands, or has
-    /// failed. Throws error if it was not delivered ("message.timeout.ms").
+    /// failed. Throws error if it was not delivered, at the latest after the time that the property
+    /// "message.timeout.ms" sets.
     [[nodiscard]] task<delivery> produce(record what);
 
     /// Queues a message; waits only while librdkafka's queue is full. flush() reports failures.
     [[nodiscard]] task<> send(record what);
 
-    /// Waits until all messages were delivered or have failed. Throws the first error of a message
-    /// given to send() since the last flush().
+    /// Waits until all messages have been delivered or have failed. Throws the first error of a
+    /// message passed to send() since the last flush().
     [[nodiscard]] task<> flush();
 
-    /// The messages that were neither delivered nor have failed.
+    /// The number of messages that have neither been delivered nor failed so far.
     [[nodiscard]] std::size_t outstanding() const noexcept;
 
 private:

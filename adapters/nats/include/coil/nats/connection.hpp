@@ -22,38 +22,38 @@ class client;
 ///     co_await c.publish("greet.joe", "hello");
 ///     nats::message answer = co_await c.request("time", "", 1s);
 ///
-/// A connection that is lost is restored, to any server of the cluster, while publish() continues
-/// to accept messages. Delivery is NATS's "at most once": what was on its way is lost. flush()
-/// tells whether the server has everything.
+/// After the connection is lost, it reconnects to any server of the cluster; meanwhile publish()
+/// continues to accept messages. Delivery is NATS's "at most once": messages in transit are lost.
+/// When flush() returns, the server has received everything.
 ///
 /// Threading: all members are used on the context on which connect() was awaited.
 ///
-/// Cancellation: each await throws std::system_error with std::errc::operation_canceled and leaves
-/// the connection usable.
+/// Cancellation: a cancelled await throws std::system_error with std::errc::operation_canceled and
+/// leaves the connection usable.
 class connection {
 public:
-    /// Connects to the first server of the list that accepts. Throws error, which says why each of
-    /// them did not. A server that requires TLS is not supported.
+    /// Connects to the first server of the list that accepts. If none does, throws error with the
+    /// reason of each. A server that requires TLS is not supported.
     [[nodiscard]] static task<connection> connect(options how = {});
 
     connection(connection&&) noexcept;
     connection& operator=(connection&&) noexcept;
-    /// Closes it. Precondition: no coroutine awaits one of its members.
+    /// Closes the connection. Precondition: no coroutine awaits one of its members.
     ~connection();
 
-    /// Appends a message to what is being sent; waits only while options::max_unsent bytes are
+    /// Appends a message to the send buffer. Waits only while options::max_unsent bytes are
     /// unsent. Throws error::kind::invalid for a subject with blanks or a payload that the server
     /// does not accept, and error::kind::connection once the connection is closed.
     [[nodiscard]] task<> publish(std::string subject, std::string payload,
                                  std::string reply_to = {});
 
     /// Subscribes to a subject, in which `*` stands for one token and a final `>` for the rest.
-    /// Each message goes to one of the subscribers that name the same queue. Returns without
-    /// waiting for the server; flush() does.
+    /// Each message goes to one of the subscribers that name the same queue. Does not wait until
+    /// the server has subscribed; await flush() for that.
     [[nodiscard]] task<subscription> subscribe(std::string subject, std::string queue = {});
 
-    /// Publishes a message and waits for one answer. Throws std::errc::timed_out at the limit and
-    /// error::kind::no_responders if nothing subscribes to the subject.
+    /// Publishes a message and waits for one answer. Throws std::errc::timed_out after the limit,
+    /// and error::kind::no_responders if the subject has no subscriber.
     [[nodiscard]] task<message> request(std::string subject, std::string payload,
                                         std::chrono::milliseconds limit);
 
@@ -61,9 +61,9 @@ public:
     /// Throws error::kind::connection if the connection is lost meanwhile.
     [[nodiscard]] task<> flush();
 
-    /// Ends all subscriptions, lets the server process what was published, and closes.
+    /// Ends all subscriptions, lets the server process what was published, and calls close().
     [[nodiscard]] task<> drain();
-    /// Closes at once.
+    /// Closes the connection immediately.
     void close() noexcept;
 
     /// Whether a server is connected at the moment.

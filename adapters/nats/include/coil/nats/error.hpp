@@ -5,13 +5,13 @@
 
 namespace coil::nats {
 
-/// What went wrong at a server or on the way to it. what() names the server.
+/// An error of a server, or of the connection to it. what() names the server.
 class error : public std::runtime_error {
 public:
     enum class kind {
         connection,    ///< no server accepts the connection, or it ended and was not restored
         refused,       ///< the server answered with -ERR: authorization, permissions, limits
-        protocol,      ///< the server sent what is not the NATS protocol
+        protocol,      ///< the server violated the NATS protocol
         no_responders, ///< a request whose subject has no subscriber
         invalid,       ///< a subject, payload or option that the protocol does not allow
     };

@@ -15,13 +15,13 @@ struct options {
     std::string password{};
     std::string token{}; ///< instead of user and password
 
-    /// For each server: until it has accepted the connection and the credentials.
+    /// The limit for one server to accept the connection and the credentials.
     std::chrono::milliseconds connect_timeout{2000};
-    /// Between two rounds of attempts, after a connection was lost.
+    /// The pause between two rounds of attempts to reconnect.
     std::chrono::milliseconds reconnect_wait{100};
     /// The rounds of attempts after which a lost connection stays closed; 0: it is not restored.
     int max_reconnects = 600;
-    /// Between two PINGs. A connection on which two are unanswered counts as lost.
+    /// The interval between two PINGs. A connection on which two are unanswered counts as lost.
     std::chrono::milliseconds ping_interval{30'000};
 
     /// publish() waits while more bytes than this have not been sent.

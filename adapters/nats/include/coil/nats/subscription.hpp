@@ -21,11 +21,11 @@ class subscription_state;
 ///     while (std::optional<nats::message> m = co_await orders.next())
 ///         handle(*m);
 ///
-/// A subscription survives the loss of its connection: it is made again on the server that the
-/// connection is restored to. Messages published meanwhile are not delivered.
+/// A subscription survives the loss of its connection: after reconnecting, the connection
+/// subscribes again. Messages published meanwhile are not delivered.
 ///
-/// Threading: as connection. The connection may be destroyed before its subscriptions; next() then
-/// returns the messages that have arrived, and nullopt after them.
+/// Threading: like connection. The connection may be destroyed before its subscriptions; next()
+/// then returns the messages that have arrived, and nullopt after them.
 class subscription {
 public:
     subscription(subscription&&) noexcept;

@@ -24,7 +24,7 @@
 namespace coil::pq {
 
 struct connection_options {
-    /// Called on the connection's thread with each notice and warning of the server. By default
+    /// Called on the connection's thread with each notice and warning from the server. By default
     /// they are dropped; nothing is written to standard error. Must not throw.
     std::function<void(std::string_view)> on_notice{};
     /// A call that was asked to stop waits this long at most until the server has cancelled it. If
@@ -32,7 +32,7 @@ struct connection_options {
     std::chrono::nanoseconds cancel_grace = std::chrono::seconds(5);
 };
 
-/// What NOTIFY has sent.
+/// A notification that a session has sent with NOTIFY.
 struct notification {
     std::string channel;
     std::string payload;
@@ -50,11 +50,11 @@ struct notification {
 /// Threading: one call at a time; another one throws std::logic_error. (A pool has a connection for
 /// each task.) It may be used on different contexts one after the other.
 ///
-/// Cancellation: if the task is asked to stop, also by timeout(), the server is asked to cancel the
-/// statement (PQcancel, on default_blocking_pool()), and the call waits for the outcome: it returns
-/// the result if the statement has completed nevertheless, and otherwise throws std::system_error
-/// with std::errc::operation_canceled. The connection can then be used again; a transaction that
-/// was open has failed. If the server does not answer within connection_options::cancel_grace, the
+/// Cancellation: if the task is asked to stop, for example by timeout(), the server is asked to
+/// cancel the statement (PQcancel, on default_blocking_pool()), and the call waits for the outcome:
+/// it returns the result if the statement has completed nevertheless, and otherwise throws
+/// std::system_error with std::errc::operation_canceled. The connection can then be used again; an
+/// open transaction has failed. If the server does not answer within cancel_grace, the
 /// call throws operation_canceled and the connection is broken. If the frame of a call is
 /// destroyed, the statement continues, and the next call cancels it.
 ///
@@ -68,7 +68,7 @@ public:
     [[nodiscard]] static task<connection> connect(std::string conninfo,
                                                   connection_options options = {});
 
-    /// Executes a statement with the parameters that `parameters` describes. Without any, `sql` may
+    /// Executes a statement with values as `parameters` describes them. Without values, `sql` may
     /// contain several statements separated by semicolons: they are one transaction, and the last
     /// result is returned.
     template <class... T>
@@ -91,10 +91,10 @@ public:
     [[nodiscard]] task<statement> prepare(std::string sql);
 
     /// Runs `f(c)`, which returns a task, in a transaction: commits when the task has returned, and
-    /// returns its value; rolls back if it throws. Inside of another transaction() it is a
-    /// savepoint. Throws pq::error if the server rolls back instead of committing, because an
-    /// error inside was caught. After a connection_error, or operation_canceled and broken(), it is
-    /// unknown whether a commit has taken place.
+    /// returns its value; rolls back if it throws. Inside another transaction() it is a savepoint.
+    /// Throws pq::error if the server rolls back instead of committing because a statement failed
+    /// and `f` caught the error. After a connection_error, or after operation_canceled if broken()
+    /// is true, it is unknown whether a commit has taken place.
     template <std::invocable<connection&> F>
     [[nodiscard]] std::invoke_result_t<F&, connection&> transaction(F f) {
         detail::open_transaction open(*session_);
@@ -138,16 +138,16 @@ public:
     /// Between two of them the connection can be used for queries. The range throws
     /// connection_error when the connection breaks.
     ///
-    /// No notification is lost if a next() is cancelled, also by timeout(): the following next()
-    /// returns one that has arrived meanwhile, or throws operation_canceled and ends the range. A
-    /// new range continues with the next notification.
+    /// No notification is lost if a next() is cancelled, for example by timeout(): the following
+    /// next() returns one that has arrived meanwhile, or throws operation_canceled and ends the
+    /// range. A new range continues with the next notification.
     [[nodiscard]] async_generator<notification> notifications();
 
-    /// Whether the connection cannot be used any more.
+    /// Whether the connection has become unusable.
     [[nodiscard]] bool broken() const noexcept { return session_->broken(); }
-    /// Whether the next call finds it in the state of a new connection: open, no call in progress
-    /// or left unfinished, no transaction. Makes a system call, which notices that the server has
-    /// closed the connection.
+    /// Whether the connection is in the state of a new one: open, no call in progress or left
+    /// unfinished, no transaction. Makes a system call, which detects that the server has closed
+    /// the connection.
     [[nodiscard]] bool is_reusable() const noexcept { return session_->is_reusable(); }
     /// host:port/database
     [[nodiscard]] const std::string& server() const noexcept { return session_->server(); }

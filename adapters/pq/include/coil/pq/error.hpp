@@ -9,7 +9,7 @@ namespace coil::pq {
 
 /// A statement has failed, or a value cannot be converted. what() names the server, the statement
 /// and the cause: `pq: 127.0.0.1:5432/shop: ERROR 42P01: relation "x" does not exist, in "select *
-/// from x"`. The connection can still be used, unless it is a connection_error.
+/// from x"`. The connection can still be used, unless the error is a connection_error.
 ///
 /// A task that was asked to stop gets std::system_error with std::errc::operation_canceled instead.
 class error : public std::runtime_error {
@@ -28,8 +28,8 @@ private:
     std::string detail_;
 };
 
-/// The connection could not be made, or is broken. Whether a statement that was in progress has had
-/// an effect is unknown. The connection cannot be used any more.
+/// The connection could not be established, or is broken. It is unknown whether a statement that
+/// was in progress has had an effect. The connection has become unusable.
 class connection_error : public error {
 public:
     using error::error;

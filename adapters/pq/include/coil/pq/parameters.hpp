@@ -15,8 +15,8 @@
 namespace coil::pq {
 
 /// The values of a statement's $1, $2, ..., converted to text; the server derives their types from
-/// the statement. query() makes one of its arguments. Build one yourself if the number of
-/// parameters is known only at run time:
+/// the statement. query() constructs a `parameters` from its arguments. Build one yourself if the
+/// number of parameters is known only at run time:
 ///
 ///     pq::parameters values;
 ///     for (const auto& f : filters) values.add(f.text);
@@ -52,7 +52,7 @@ public:
     }
 
     [[nodiscard]] std::size_t size() const noexcept { return values_.size(); }
-    /// What PQsendQueryParams() takes; valid until the parameters are changed.
+    /// The arguments for PQsendQueryParams(); valid until the parameters are changed.
     [[nodiscard]] std::vector<const char*> pointers() const {
         std::vector<const char*> all;
         all.reserve(values_.size());

@@ -26,8 +26,8 @@ namespace coil::pq {
 /// transaction commands. If one fails, the following ones up to the next sync() are not executed:
 /// next() throws pq::error for each of them.
 ///
-/// query() does not wait: everything that it has queued is in memory until next() sends it, which
-/// receives at the same time. A program with very many statements should alternate between them.
+/// query() does not wait: what it has queued stays in memory until next() sends it; next() receives
+/// results at the same time. With very many statements, alternate between query() and next().
 ///
 /// Threading and lifetime: used by the function that it was passed to, one call at a time.
 /// Cancellation: next() throws std::system_error with std::errc::operation_canceled, and the
@@ -53,11 +53,11 @@ public:
     void sync();
 
     /// The result of the oldest statement whose result was not returned; empty if there is none.
-    /// Throws pq::error for a statement that has failed; the next call continues with the following
-    /// one.
+    /// Throws pq::error if that statement has failed; the next call continues with the following
+    /// statement.
     [[nodiscard]] task<std::optional<result>> next();
 
-    /// The statements whose results were not returned.
+    /// The number of statements whose results were not returned yet.
     [[nodiscard]] std::size_t outstanding() const noexcept { return statements_; }
 
 private:

@@ -16,11 +16,12 @@
 
 namespace coil::pq {
 
+/// Options of a pool.
 struct pool_options {
     /// The maximum number of connections. Precondition: not 0.
     std::size_t size = 8;
-    /// A connection that was idle for longer than this is checked by a round trip before it is
-    /// used. (Each one is checked for having been closed by the server.)
+    /// A connection that was idle for longer than this is checked with a round trip before it is
+    /// used. (Without a round trip, only a close by the server is detected.)
     std::chrono::nanoseconds check_after = std::chrono::seconds(30);
     /// The limit for that round trip.
     std::chrono::nanoseconds check_limit = std::chrono::seconds(2);
@@ -39,15 +40,15 @@ struct pool_options {
 ///     }
 ///
 /// Connections are made when they are needed. acquire() waits, first come first served, while
-/// `size` of them are in use. A connection that comes back broken, inside of a transaction or with
+/// `size` of them are in use. A connection that is returned broken, inside a transaction or with
 /// a call left unfinished is closed. Other state, such as `set` and temporary tables, is not reset.
 ///
 /// Threading: all members may be called on any context. Lifetime: the pool must outlive its leases
 /// and the calls in progress. Cancellation: as for connection; a task that waits for a connection
-/// stops at once. Errors: those of connection::connect().
+/// stops immediately. Errors: those of connection::connect().
 class pool {
 public:
-    /// The exclusive use of a connection; gives it back. Move-only.
+    /// The exclusive use of a connection, which its destructor returns to the pool. Move-only.
     class lease {
     public:
         lease(lease&& other) noexcept = default;
@@ -62,11 +63,11 @@ public:
             : pool_(of), permit_(std::move(permit)), connection_(std::move(c)) {}
 
         pool& pool_;
-        counting_semaphore<>::guard permit_; // the last to be released
+        counting_semaphore<>::guard permit_; // released last
         connection connection_;
     };
 
-    /// Makes no connection yet.
+    /// Does not connect yet.
     explicit pool(std::string conninfo, pool_options options = {});
 
     [[nodiscard]] task<lease> acquire();
@@ -84,7 +85,7 @@ public:
         co_return co_await c->transaction(std::move(f));
     }
 
-    /// The idle connections.
+    /// The number of idle connections.
     [[nodiscard]] std::size_t idle() const;
     /// Closes the idle connections, for example after a failover.
     void close_idle();
@@ -103,7 +104,7 @@ private:
     const pool_options options_;
     counting_semaphore<> permits_;
     mutable std::mutex mutex_;
-    std::vector<idle_connection> idle_; // the last one was used last
+    std::vector<idle_connection> idle_; // most recently used last
 };
 
 } // namespace coil::pq

@@ -19,7 +19,7 @@ namespace coil::pq {
 
 class row;
 
-/// What a statement has returned: rows, and the number of rows that it has changed.
+/// The result of a statement: rows, and the number of rows that it has changed.
 ///
 ///     auto people = co_await c.query("select id, name from people where age > $1", 17);
 ///     for (const pq::row& r : people) {

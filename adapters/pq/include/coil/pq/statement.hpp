@@ -5,8 +5,8 @@
 
 namespace coil::pq {
 
-/// A prepared statement, made by connection::prepare(). A value; it can be used on the connection
-/// that has made it as long as that is open.
+/// A prepared statement, made by connection::prepare(). Copyable. It can be used on the connection
+/// that made it while that connection is open.
 class statement {
 public:
     statement(std::string name, std::string sql) : name_(std::move(name)), sql_(std::move(sql)) {}

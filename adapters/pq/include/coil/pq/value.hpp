@@ -25,7 +25,8 @@ namespace coil::pq {
 ///
 /// from_text() may throw; the caller gets a pq::error that names the column. Provided: bool, the
 /// integers, the floating-point numbers, std::string, std::string_view (which refers to the result)
-/// and, for bytea, std::vector<std::byte>. NULL is std::optional, not a matter of this template.
+/// and, for bytea, std::vector<std::byte>. NULL is handled by std::optional; a specialization never
+/// sees it.
 template <class T>
 struct value;
 

@@ -16,6 +16,7 @@
 
 namespace coil::sqlite {
 
+/// Options of a database.
 struct options {
     /// The maximum number of connections, each of which occupies a thread while it executes a
     /// statement. Precondition: not 0.
@@ -52,16 +53,16 @@ struct handle;
 /// Threading: all members may be called on any context. Lifetime: the database may be destroyed
 /// while calls are in progress.
 ///
-/// Cancellation: if the task is asked to stop, also by timeout(), the statement is interrupted
-/// (sqlite3_interrupt), also while it waits for a lock. The call returns its result if it has
-/// completed nevertheless, and otherwise throws std::system_error with
+/// Cancellation: if the task is asked to stop, for example by timeout(), the statement is
+/// interrupted (sqlite3_interrupt), even while it waits for a lock. The call returns its result if
+/// it has completed nevertheless, and otherwise throws std::system_error with
 /// std::errc::operation_canceled. If the frame of a call is destroyed, the statement is interrupted
 /// and not waited for.
 ///
 /// Errors: sqlite::error, which names the database and the statement.
 class database {
 public:
-    /// Opens nothing yet. `path` may be a URI, "file:shop.db?mode=ro".
+    /// Does not open the file yet. `path` may be a URI, such as "file:shop.db?mode=ro".
     explicit database(std::string path, options o = {});
 
     /// Executes a statement with the parameters ?1, ?2, ...: integers, floating-point numbers,
@@ -91,7 +92,7 @@ private:
 /// The connection of a transaction. Used by the function that it was passed to, one call at a time.
 class connection {
 public:
-    /// As database::query().
+    /// Like database::query().
     template <class... T>
     [[nodiscard]] task<result> query(std::string sql, const T&... values) {
         return run(std::move(sql), {detail::to_value(values)...});
@@ -108,7 +109,7 @@ private:
     static result execute(detail::handle& h, const std::string& sql,
                           const std::vector<value>& values);
 
-    std::shared_ptr<detail::handle> handle_; // gives it back
+    std::shared_ptr<detail::handle> handle_; // its deleter returns the connection
 };
 
 template <std::invocable<connection&> F>

@@ -74,7 +74,7 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return values_.size(); }
     /// Throws std::out_of_range.
     [[nodiscard]] const value& operator[](std::size_t column) const { return values_.at(column); }
-    /// The value of a column as an integer type, bool, a floating-point type (also of an integer),
+    /// The value of a column as an integer type, bool, a floating-point type (integers convert),
     /// std::string, std::string_view (which refers to the row), blob, or a std::optional of one:
     /// empty for NULL. Throws error if it is of another type, NULL, or out of range.
     template <class T>
@@ -96,7 +96,7 @@ private:
     std::vector<value> values_;
 };
 
-/// What a statement has returned, copied from SQLite. A value.
+/// The rows of a statement, copied from SQLite. A value type.
 class result {
 public:
     [[nodiscard]] std::size_t size() const noexcept { return rows_.size(); }

@@ -54,13 +54,13 @@ public:
             std::function<void(std::string_view)> on_notice)
         : server_(std::move(server)), grace_(grace), on_notice_(std::move(on_notice)) {}
 
-    /// Replaces the connection by one that is being made, and completes it.
+    /// Replaces the connection by a new one, and waits until that is established.
     task<> connect(const char* const* names, const char* const* values);
 
     /// Recovers the connection if the previous exchange is unfinished. Throws if a stop was
     /// requested or the connection is broken.
     task<> ready();
-    /// Begins an exchange: ready(), and then it is unfinished.
+    /// Begins an exchange: awaits ready(), then marks the exchange as unfinished.
     task<> begin();
     /// Sends a statement within an exchange. Throws connection_error.
     void send(const request& statement);
@@ -97,7 +97,7 @@ public:
     [[nodiscard]] bool used() const noexcept { return used_; }
     [[nodiscard]] std::chrono::nanoseconds grace() const noexcept { return grace_; }
     void set_unfinished(bool unfinished) noexcept { unfinished_ = unfinished; }
-    /// The outermost of several is the last to call this.
+    /// If nested transactions are destroyed, the outermost one calls this last, and so decides.
     void roll_back_later(std::string savepoint) noexcept { abandoned_ = std::move(savepoint); }
     /// The statements that roll back to a savepoint, or the whole transaction if it is empty.
     [[nodiscard]] static std::string roll_back_to(const std::string& savepoint) {
