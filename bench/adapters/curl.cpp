@@ -1,4 +1,4 @@
-// coil::curl beside curl_multi_poll(): small GETs, 50 at a time, from a server on another thread.
+// coil::curl and curl_multi_poll(): small GETs, 50 at a time, from a server on another thread.
 
 #include "rounds.hpp"
 
@@ -44,7 +44,7 @@ std::size_t append(char* data, std::size_t, std::size_t size, void* body) {
     return size;
 }
 
-/// A new easy handle for each request, as an adapter has one.
+/// Each request gets a new easy handle, as in coil::curl.
 ::CURL* begin(::CURLM* multi, const std::string& url, std::string& body) {
     ::CURL* const easy = ::curl_easy_init();
     body.clear();

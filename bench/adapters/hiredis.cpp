@@ -1,4 +1,4 @@
-// coil::hiredis beside hiredis: blocking pipelines, and asynchronous ones on libuv's loop.
+// coil::hiredis and hiredis: blocking pipelines, and asynchronous ones on libuv's loop.
 
 #include "rounds.hpp"
 #include "support/server_process.hpp"

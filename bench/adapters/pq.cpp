@@ -1,4 +1,4 @@
-// coil::pq beside libpq: SELECT 1 in pipelines and one after the other, on one connection.
+// coil::pq and libpq: SELECT 1 in pipelines and one after the other, on one connection.
 
 #include "pq/tests/postgres_server.hpp"
 #include "rounds.hpp"

@@ -3,7 +3,7 @@
 //     eventfd:  the floor, two threads without a runtime: each write(2)s to an eventfd on which the
 //               other blocks in read(2); the second thread calls the function in between
 //     blocking: `co_await blocking(pool, f)` on a context with the default idle policy
-//     parked:   the same on a context that sleeps at once, as the threads of the floor do
+//     parked:   the same on a context that parks as soon as it is idle, like the floor's threads
 
 #include "../lib/eventfd_counter.hpp"
 #include "measure.hpp"

@@ -1,7 +1,7 @@
 /*
  * The reads on libuv's thread pool, a usual way to read files without io_uring. Options: see
- * workload.h; UV_THREADPOOL_SIZE in the environment (by default as pool_reads: the processors times
- * four, 8 to 64).
+ * workload.h; UV_THREADPOOL_SIZE in the environment (by default like pool_reads: four times the
+ * number of processors, 8 to 64).
  */
 #include "workload.h"
 
@@ -38,7 +38,7 @@ static void took(uv_fs_t* request) {
     }
 }
 
-/* Counts all processors, also if this program is pinned to one, as the other pools do. */
+/* Counts all processors, even if this program is pinned to one, as the other pools do. */
 static void choose_threads(void) {
     char text[16];
     long threads = 4 * sysconf(_SC_NPROCESSORS_ONLN);

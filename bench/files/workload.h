@@ -20,13 +20,13 @@ enum { READ_SIZE = 4096, CANNOT_RUN_HERE = 77 };
 
 struct workload {
     const char* program;
-    unsigned depth;  /* reads under way at a time */
+    unsigned depth;  /* reads in flight at a time */
     bool direct;     /* O_DIRECT */
     bool registered; /* file and buffers are registered with the ring */
 
     int fd;
     uint64_t blocks; /* in the file */
-    char* buffers;   /* one block for each read under way, side by side, page aligned */
+    char* buffers;   /* one block for each read in flight, side by side, page aligned */
 
     uint64_t reads;
     uint64_t left; /* reads not begun */

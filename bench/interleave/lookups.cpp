@@ -3,13 +3,14 @@
 //
 //     lookups STRUCTURE BYTES COUNT ROUNDS HUGE WIDTH...
 //
-// STRUCTURE is binary, hash, btree or chain. HUGE is 1 to ask for huge pages (madvise(2)), for all
-// alike, or 0.
+// STRUCTURE is binary, hash, btree or chain. HUGE is 1 to ask for huge pages (madvise(2)) for all
+// variants, or 0.
 
 #include "state_machines.hpp"
 
 #include <coil/interleave/interleave.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -127,7 +128,7 @@ int binary_search(const settings& s) {
         by_hand::sorted_array{sorted});
 }
 
-/// Half of the keys are there. The chains of the buckets have one entry on average.
+/// The table contains half of the keys. The chains of the buckets have one entry on average.
 int hash_probe(const settings& s) {
     using entry = structures::hash_table::entry;
     const std::size_t size = std::bit_floor(s.bytes / (sizeof(entry) + sizeof(entry*)));

@@ -1,4 +1,4 @@
-// Wakes a thread without a runtime, by an eventfd.
+// Wakes a thread without a runtime, through an eventfd.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// co_await of a task that completes at once, and a recursion of such calls.
+// co_await of a task that completes immediately, and a recursion of such calls.
 
 #include "floor.hpp"
 
@@ -38,8 +38,8 @@ void call_coil(benchmark::State& state) {
 }
 BENCHMARK(call_coil);
 
-// Not inlined: otherwise the compiler elides the allocation of the frame, which belongs to the
-// floor.
+// Not inlined, because the compiler would otherwise elide the allocation of the frame. The floor is
+// meant to include that allocation.
 [[gnu::noinline]] floor_::task floor_trivial(int n) { co_return n; }
 
 floor_::detached floor_calls(benchmark::State& state) {

@@ -1,4 +1,4 @@
-// co_spawn of a task that completes at once: allocate, queue, run, destroy. Each iteration is a
+// co_spawn of a task that completes immediately: allocate, queue, run, destroy. Each iteration is a
 // burst of 100.
 
 #include "floor.hpp"

@@ -2,10 +2,13 @@
 // consumer.
 //
 //     one:    a coil::channel, both coroutines on one context
+//     many:   like `one`, with four producers and four consumers
+//     turn:   by hand: a coroutine's turn in an intrusive list, the floor of `one` and `many`
 //     across: a coil::channel, two contexts
 //     ring:   by hand: a single-producer single-consumer ring of 64, two threads; a thread that has
 //             nothing to do spins for a while and then sleeps
 
+#include "../micro/floor.hpp"
 #include "measure.hpp"
 
 #include <coil/coil.hpp>
@@ -19,7 +22,7 @@
 
 namespace {
 
-constexpr const char* names = "one|across|ring";
+constexpr const char* names = "one|many|turn|across|ring";
 constexpr std::size_t room = 64;
 
 coil::task<> sends(coil::channel<long>& out, long count) {
@@ -35,17 +38,33 @@ coil::task<> receives(coil::channel<long>& in, std::uint64_t& sum) {
     }
 }
 
-int check(std::uint64_t sum, long count) {
+/// The last sender closes the channel.
+coil::task<> sends_as_one_of(coil::channel<long>& out, long count, long& senders) {
+    for (long i = 1; i <= count; ++i) {
+        co_await out.send(i);
+    }
+    if (--senders == 0) {
+        out.close();
+    }
+}
+
+floor_::detached takes_turns(long count) {
+    for (long i = 0; i < count; ++i) {
+        co_await floor_::yield();
+    }
+}
+
+int check(std::uint64_t sum, long count, std::uint64_t senders = 1) {
     const auto n = static_cast<std::uint64_t>(count);
-    if (sum != n * (n + 1) / 2) {
+    if (sum != senders * (n * (n + 1) / 2)) {
         std::fprintf(stderr, "elements were lost\n");
         return 1;
     }
     return 0;
 }
 
-/// Single producer, single consumer. Each end caches the other's position; a thread that sleeps has
-/// announced it first.
+/// Single producer, single consumer. Each end caches the other's position; a thread
+/// announces that it sleeps before it does.
 class ring {
 public:
     void push(long value) {
@@ -99,6 +118,27 @@ private:
     alignas(64) std::array<long, room> cells_{};
 };
 
+int many(const variants::options& o) {
+    constexpr long pairs = 4;
+    pin_this_thread(o.cpus[0]);
+    coil::channel<long> ch(room);
+    const long each = o.count / pairs;
+    long senders = pairs;
+    std::uint64_t sums[pairs] = {};
+    coil::io_context ctx;
+    for (std::uint64_t& sum : sums) {
+        ctx.co_spawn(receives(ch, sum));
+        ctx.co_spawn(sends_as_one_of(ch, each, senders));
+    }
+    const sync_bench::stopwatch watch;
+    ctx.run();
+    std::uint64_t sum = 0;
+    for (const std::uint64_t part : sums) {
+        sum += part;
+    }
+    return check(sum, each, pairs) + watch.report(each * pairs);
+}
+
 template <class Produce, class Consume>
 int on_two_threads(const variants::options& o, Produce produce, Consume consume) {
     std::latch ready(3);
@@ -134,6 +174,16 @@ int main(int argc, char** argv) {
         const sync_bench::stopwatch watch;
         ctx.run();
         return check(sum, o.count) + watch.report(o.count);
+    }
+    if (o.variant == "many") {
+        return many(o);
+    }
+    if (o.variant == "turn") {
+        pin_this_thread(o.cpus[0]);
+        takes_turns(o.count).start();
+        const sync_bench::stopwatch watch;
+        floor_::ready.run();
+        return watch.report(o.count);
     }
     if (o.variant == "across") {
         coil::channel<long> ch(room);

@@ -12,6 +12,7 @@
 #include <coil/coil.hpp>
 
 #include <cstdio>
+#include <functional>
 #include <latch>
 #include <mutex>
 #include <thread>

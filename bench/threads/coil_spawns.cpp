@@ -1,4 +1,4 @@
-// A million top-level tasks that complete at once, from their creation to the end of their frames.
+// A million top-level tasks that complete immediately: from creating them to destroying the frames.
 //
 //     burst:  on one context, from one of its coroutines, 100 at a time: the cost of spawning alone
 //     heap:   the same, but all are spawned before the first runs

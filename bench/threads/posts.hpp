@@ -59,7 +59,8 @@ inline void pin_if_asked(int cpu) {
 // that do not preallocate, and is large enough that a busy consumer never runs out.
 inline constexpr unsigned window = 65536;
 
-// What the consumer has received from one producer: verifies that nothing is lost or reordered.
+// The messages that the consumer has received from one producer: verifies that none is lost or
+// reordered.
 class alignas(128) account {
 public:
     // Consumer only.

@@ -1,5 +1,5 @@
-// The floor of every timer here: a thread that only sleeps to each multiple of 100 µs. Dense timers
-// cannot use less CPU than its wake-ups do, nor be more precise.
+// The floor of every timer here: a thread that only sleeps until each multiple of 100 µs. Dense
+// timers cannot use less CPU than its wake-ups, nor be more precise.
 
 #include "sleepers.hpp"
 

@@ -5,6 +5,7 @@
 
 import os
 import sys
+import time
 
 import gdb
 import gdb.printing
@@ -16,7 +17,7 @@ from coil_debug.memory import COIL, Layout, Memory, Unreadable  # noqa: E402
 
 
 class Gdb:
-    """What coil_debug.memory describes."""
+    """The debugger interface that coil_debug.memory describes."""
 
     def __init__(self):
         self.types = {}
@@ -64,6 +65,12 @@ class Gdb:
         found = gdb.find_pc_line(address)
         return (found.symtab.filename, found.line) if found.symtab is not None and found.line else None
 
+    def clock_ns(self):
+        """CLOCK_MONOTONIC where the program runs, or None: it is a core file, or on another machine."""
+        connection = getattr(gdb.selected_inferior(), 'connection', None)  # since gdb 11
+        is_here = connection is not None and connection.type == 'native'
+        return time.clock_gettime_ns(time.CLOCK_MONOTONIC) if is_here else None
+
     def threads(self):
         selected, frame = gdb.selected_thread(), None
         if selected is not None:
@@ -78,7 +85,7 @@ class Gdb:
         return result
 
     def current_loop(self):
-        """Of the selected thread. Thread-local variables may be out of reach in a core file."""
+        """The loop of the selected thread. Thread-local variables may be out of reach in a core file."""
         try:
             return int(gdb.parse_and_eval("(unsigned long)'%scurrent_loop'" % COIL))
         except gdb.error:
@@ -99,7 +106,7 @@ class Gdb:
         return self.frame_types[resume]
 
     def find_frame_type(self, resume):
-        """Of the variable that clang calls __coro_frame and GCC frame_ptr, in the function that resumes."""
+        """The type of the frame: that of the variable __coro_frame (clang) or frame_ptr (GCC) in the function that resumes."""
         for symbol in symbols_of(resume):
             if symbol.name == '__coro_frame':
                 return symbol.type.strip_typedefs()
@@ -131,7 +138,7 @@ def symbols_of(address):
     yield from block
     pc, end = block.start, block.end
     seen = set()
-    while pc < end:  # gdb has no function that gives the inner blocks
+    while pc < end:  # gdb has no function that returns the inner blocks
         inner = gdb.block_for_pc(pc)
         if inner is not None and inner.start not in seen:
             seen.add(inner.start)
@@ -145,7 +152,7 @@ def describe(thread):
 
 
 class Value:
-    """What coil_debug.printers describes."""
+    """The value interface that coil_debug.printers describes."""
 
     debugger = None
 

@@ -5,6 +5,7 @@
 
 import os
 import sys
+import time
 
 import lldb
 
@@ -15,7 +16,7 @@ from coil_debug.memory import COIL, Layout, Memory, Unreadable  # noqa: E402
 
 
 class Lldb:
-    """What coil_debug.memory describes."""
+    """The debugger interface that coil_debug.memory describes."""
 
     def __init__(self, target):
         self.target = target
@@ -70,11 +71,16 @@ class Lldb:
         entry = self.at(address).GetLineEntry()
         return (str(entry.GetFileSpec()), entry.GetLine()) if entry.IsValid() else None
 
+    def clock_ns(self):
+        """CLOCK_MONOTONIC where the program runs, or None: it is a core file, or on another machine."""
+        is_here = self.process.GetPluginName() != 'elf-core' and self.target.GetPlatform().GetName() == 'host'
+        return time.clock_gettime_ns(time.CLOCK_MONOTONIC) if is_here else None
+
     def threads(self):
         return [(describe(thread), current_loop(thread)) for thread in self.process]
 
     def frame_type(self, resume):
-        """Of the variable that clang calls __coro_frame and GCC frame_ptr, in the function that resumes."""
+        """The type of the frame: that of the variable __coro_frame (clang) or frame_ptr (GCC) in the function that resumes."""
         if resume not in self.members:
             function = self.at(resume).GetFunction()
             self.members[resume] = None
@@ -131,7 +137,7 @@ class Coil:
 
 
 class Value:
-    """What coil_debug.printers describes."""
+    """The value interface that coil_debug.printers describes."""
 
     def __init__(self, value):
         self.value = value.GetNonSyntheticValue()

@@ -1,4 +1,4 @@
-"""Programs about executors."""
+"""Programs that measure executors."""
 
 import json
 

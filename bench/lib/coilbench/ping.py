@@ -35,14 +35,19 @@ def all_servers(build):
             server.missing = "io_uring is forbidden here"
         return server
 
-    def on_epoll(key, title, path):
-        return Server(key, title, ["env", "COIL_BACKEND=epoll", path, "PORT"], None if path.exists() else "not built")
+    redis_ping = build / "examples" / "redis_ping"
+
+    def with_environment(key, variable):
+        return Server(key, f"coil redis_ping, {variable}", ["env", variable, redis_ping, "PORT"],
+                      None if redis_ping.exists() else "not built")
 
     redis = shutil.which("redis-server")
     return [
-        ours("coil", "coil redis_ping", build / "examples" / "redis_ping"),
-        ours("coil_park", "coil redis_ping --idle park", build / "examples" / "redis_ping", "--idle", "park"),
-        on_epoll("coil_epoll", "coil redis_ping, COIL_BACKEND=epoll", build / "examples" / "redis_ping"),
+        ours("coil", "coil redis_ping", redis_ping),
+        ours("coil_park", "coil redis_ping --idle park", redis_ping, "--idle", "park"),
+        with_environment("coil_watchdog", "COIL_WATCHDOG=on"),
+        with_environment("coil_trace", "COIL_TRACE=/dev/null"),
+        with_environment("coil_epoll", "COIL_BACKEND=epoll"),
         by_hand("raw_uring", "raw C io_uring"),
         by_hand("raw_uring_spin", "raw C io_uring, spins 50 µs", "--spin", "50"),
         by_hand("raw_uring_min_wait", "raw C io_uring, min-wait 16:20", "--min-wait", "16:20"),
@@ -78,7 +83,7 @@ class Running:
 
 
 class Pinger:
-    """Measures servers with the two clients, both pinned beside the server's CPU. A CPU that is None is any."""
+    """Measures servers with the two clients, which are pinned to another CPU than the server. None means any CPU."""
 
     def __init__(self, build, server_cpu, client_cpu):
         self.load_program = pathlib.Path(build) / "bench" / "net" / "load"
@@ -117,7 +122,7 @@ class Pinger:
                 "p99_us": float(row["p99_latency_ms"]) * 1000, "server_cpu_us_per_request": spent / 1000 / requests}
 
     def system_calls_per_request(self, server, connections=50, seconds=1.0):
-        """Counts in a separate run; connecting and warming up are included in both calls and requests."""
+        """System calls per request, counted in a separate run; both numbers include connecting and warming up."""
         with counters.SystemCalls(server.pid) as calls:
             begin = calls.read()
             result = self.load(server, connections, seconds, warm_up=0)
@@ -133,7 +138,7 @@ def connect_many(port, count):
 
 
 def ask(connection, request):
-    """Sends and receives until 2 ms pass without a reply: a long request may be answered once per receive."""
+    """Sends a request and receives until 2 ms pass without a reply: a long request may be answered once per receive."""
     connection.sendall(request)
     ready = select.poll()
     ready.register(connection, select.POLLIN)

@@ -1,7 +1,8 @@
-"""Line charts as SVG."""
+"""Charts as SVG: lines, and ratios with their spread."""
 
 import html
 import math
+import statistics
 
 COLOURS = ("#1b6ca8", "#c8553d", "#588157", "#7b5ea7")
 WIDTH, HEIGHT, MARGIN, GAP = 300, 200, 46, 44
@@ -62,3 +63,61 @@ def write(path, charts, columns, x_label, y_label):
         x += 60 + 7 * len(line["name"])
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(out) + "\n</svg>\n")
+
+
+LABEL, ROW, AXIS = 470, 24, 330
+
+
+def _lane(line, x_of, y, colour):
+    """A ratio: a dot for each round, a bar for the middle half of them, a stroke for the median."""
+    rounds = line["rounds"]
+    low, middle, high = statistics.quantiles(rounds, n=4, method="inclusive") if len(rounds) > 1 else rounds * 3
+    out = [f'<circle cx="{x_of(value):.1f}" cy="{y}" r="2" fill="{colour}" fill-opacity=".35"/>' for value in rounds]
+    width = max(1.0, x_of(high) - x_of(low))
+    out.append(f'<rect x="{x_of(low):.1f}" y="{y - 4}" width="{width:.1f}" height="8" fill="{colour}" fill-opacity=".45"/>')
+    out.append(f'<path d="M{x_of(middle):.1f} {y - 6}v12" stroke="{colour}" stroke-width="2"/>')
+    return out
+
+
+def write_ratios(path, title, lines, earlier=()):
+    """One row for each line that has `rounds`; a triangle is its limit. The rows of an earlier run are drawn below, in
+    grey. Returns whether there was anything to draw."""
+    lines = [line for line in lines if line.get("rounds")]
+    before = {line["target"]: line for line in earlier if line.get("rounds")}
+    if not lines:
+        return False
+    limits = {line["target"]: float(line["limit"].split()[1]) for line in lines if line["limit"]}
+    shown = lines + [before[line["target"]] for line in lines if line["target"] in before]
+    values = [value for line in shown for value in line["rounds"]] + list(limits.values()) + [1.0]
+    low, high = min(values) / 1.1, max(values) * 1.1
+
+    def x_of(value):
+        return LABEL + AXIS * math.log(value / low) / math.log(high / low)
+
+    height, top = len(lines) * ROW + 86, 40
+    bottom = top + len(lines) * ROW
+    width = LABEL + AXIS + 110
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">',
+           "<style>text{font:12px sans-serif;fill:#333}.title{font-weight:bold}.end{text-anchor:end}.middle{text-anchor:middle}"
+           ".grid{stroke:#ddd;fill:none}.one{stroke:#888;fill:none}</style>",
+           f'<rect width="{width}" height="{height}" fill="#fff"/>',
+           f'<text x="12" y="20" class="title">{html.escape(title)}</text>']
+    for tick in sorted({*_ticks(low, high), 1.0}):
+        out.append(f'<path d="M{x_of(tick):.1f} {top - 8}V{bottom}" class="{"one" if tick == 1 else "grid"}"/>')
+        out.append(f'<text x="{x_of(tick):.1f}" y="{bottom + 16}" class="middle">{tick:g}</text>')
+    for number, line in enumerate(lines):
+        y = top + number * ROW + 6
+        name = line["target"]
+        out.append(f'<text x="{LABEL - 10}" y="{y + 4}" class="end">{html.escape(name if len(name) < 76 else name[:74] + "…")}</text>')
+        if name in before:
+            out += _lane(before[name], x_of, y + 7, "#999")
+        out += _lane(line, x_of, y, COLOURS[1] if line["verdict"] == "FAIL" else COLOURS[0])
+        if name in limits:
+            out.append(f'<path d="M{x_of(limits[name]):.1f} {y - 3}l-5 -7h10z" fill="{COLOURS[2]}"/>')
+        limit = f" ({line['limit']})" if line["limit"] else ""
+        out.append(f'<text x="{LABEL + AXIS + 14}" y="{y + 4}">{line["value"]:.2f}{html.escape(limit)}</text>')
+    out.append(f'<text x="12" y="{height - 10}">dots: rounds; bar: their middle half; triangle: the target'
+               f'{"; grey: the earlier run" if before else ""}</text>')
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(out) + "\n</svg>\n")
+    return True

@@ -75,7 +75,7 @@ def said(child):
 
 
 def end(child):
-    """SIGTERM, and SIGKILL two seconds later. By process id, and only what start() started."""
+    """Sends SIGTERM and, two seconds later, SIGKILL to a child that start() has started, by its process id."""
     if child.returncode is None and child.poll() is None:
         child.terminate()
         try:
@@ -122,7 +122,7 @@ def run(command, timeout, cpu=None, check=True, needs=None):
 
 
 def wait_for_end(child, timeout):
-    """Waits for a child; returns its CPU seconds, exact (the kernel's own sum, not ticks)."""
+    """Waits for a child; returns its exact CPU seconds (the kernel's own sum, not ticks)."""
     deadline = time.monotonic() + timeout
     while True:
         pid, status, usage = os.wait4(child.pid, os.WNOHANG)
@@ -151,7 +151,7 @@ def free_port():
 
 
 def listening(port):
-    """Asks the kernel, because some servers would take a test connection for their only client."""
+    """Whether something listens on the port. Asks the kernel: some servers take a test connection for their only client."""
     wanted = f":{port:04X}"
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         try:

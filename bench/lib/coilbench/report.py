@@ -1,10 +1,13 @@
-"""Progress, tables, targets, JSON."""
+"""Progress, tables, targets, JSON, and the common end of all scripts."""
 
 import json
 import os
+import pathlib
 import statistics
 import sys
 import time
+
+from . import comparison, plot
 
 
 def median(values):
@@ -12,10 +15,18 @@ def median(values):
     return statistics.median(values) if values else None
 
 
+class Ratio(float):
+    """The median of the ratios of paired rounds, which cancels drift over a run. `rounds` has all ratios."""
+
+    def __new__(cls, rounds):
+        self = super().__new__(cls, statistics.median(rounds))
+        self.rounds = list(rounds)
+        return self
+
+
 def ratios(mine, theirs):
-    """Median of the ratios of paired rounds, which cancels drift over a run."""
     pairs = [a / b for a, b in zip(mine, theirs) if a is not None and b]
-    return statistics.median(pairs) if pairs else None
+    return Ratio(pairs) if pairs else None
 
 
 class Progress:
@@ -75,13 +86,20 @@ class Targets:
         verdict = "NOT MEASURED" if value is None else "PASS" if value else "FAIL"
         self.lines.append({"target": text, "measured": detail, "limit": "", "verdict": verdict})
 
+    def shows(self, text, value, digits=2):
+        """A figure without a target."""
+        self._add(text, value, "", None, digits, True)
+
     def _add(self, text, value, sign, limit, digits, reached):
-        verdict = "NOT MEASURED" if value is None else "PASS" if reached else "FAIL"
-        self.lines.append({"target": text, "measured": figure(value, digits), "limit": f"{sign} {limit:g}",
-                           "verdict": verdict})
+        verdict = "NOT MEASURED" if value is None else "FAIL" if not reached else "PASS" if sign else ""
+        line = {"target": text, "measured": figure(value, digits), "limit": f"{sign} {limit:g}" if sign else "",
+                "verdict": verdict, "value": value}
+        if isinstance(value, Ratio):
+            line["rounds"] = value.rounds
+        self.lines.append(line)
 
     def all_pass(self):
-        return bool(self.lines) and all(line["verdict"] == "PASS" for line in self.lines)
+        return bool(self.lines) and all(line["verdict"] in ("PASS", "") for line in self.lines)
 
     def text(self):
         return table(["target", "measured", "limit", ""],
@@ -91,3 +109,42 @@ class Targets:
 def write_json(path, data):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+
+
+def add_options(parser, name):
+    """The options that all scripts have. The JSON is BUILD/bench/NAME.json."""
+    parser.add_argument("--check", action="store_true", help="exit with 1 unless every target is reached")
+    parser.add_argument("--json", type=pathlib.Path, help=f"where the JSON goes (BUILD/bench/{name}.json)")
+    parser.add_argument("--plot", action="store_true", help=f"draw the ratios of all rounds: BUILD/bench/{name}.svg")
+    parser.add_argument("--compare", type=pathlib.Path, metavar="FILE",
+                        help=f"the JSON of an earlier run, or a directory with its {name}.json: say what has changed")
+    parser.set_defaults(name=name)
+
+
+def read_options(parser):
+    options = parser.parse_args()
+    options.json = options.json or options.build / "bench" / f"{options.name}.json"
+    options.earlier = None
+    if options.compare is not None: # before it is overwritten
+        path = options.compare / f"{options.name}.json" if options.compare.is_dir() else options.compare
+        try:
+            options.earlier = json.loads(path.read_text())
+        except (OSError, ValueError) as error:
+            parser.error(f"--compare: {path}: {error}")
+    return options
+
+
+def finish(options, data, targets):
+    """Writes the JSON; draws and compares if the options ask for it. Returns the exit code."""
+    write_json(options.json, {**data, "targets": targets.lines})
+    print(f"\nall figures: {options.json}")
+    earlier = options.earlier and options.earlier.get("targets", [])
+    if options.plot:
+        path = options.json.with_suffix(".svg")
+        if plot.write_ratios(path, options.name, targets.lines, earlier or []):
+            print(f"plot: {path}")
+        else:
+            print("no plot: no ratio was measured")
+    if earlier is not None:
+        print(f"\nCompared with {options.compare}:\n\n{comparison.text(earlier, targets.lines)}")
+    return 1 if options.check and not targets.all_pass() else 0

@@ -1,4 +1,4 @@
-"""Programs about mutexes, channels and events."""
+"""Programs that measure mutexes, channels and events."""
 
 from .variants import Variant
 
@@ -11,6 +11,8 @@ def variants(build, cpus, count):
              ("contended", "coil::mutex, 4 coroutines on 2 contexts", "locks", "contended", count // 10),
              ("std_contended", "std::mutex, 2 threads", "locks", "std_contended", count // 10),
              ("one", "coil::channel, one context", "channels", "one", count // 4),
+             ("many", "coil::channel, one context, 4 senders, 4 receivers", "channels", "many", count // 4),
+             ("turn", "a turn in an intrusive list, by hand", "channels", "turn", count),
              ("asio", "asio channel, one context", "asio_channel", "one", count // 4),
              ("across", "coil::channel, two contexts", "channels", "across", count // 4),
              ("ring", "ring by hand, two threads", "channels", "ring", count // 4),

@@ -39,7 +39,7 @@ def posts(build, cpus, messages, producers):
 
 
 def spawns(build, tasks):
-    """Top-level tasks that complete at once."""
+    """Top-level tasks that complete immediately."""
     return [Crossing(build, key, title, "coil_spawns", key, tasks)
             for key, title in (("burst", "one context, 100 at a time, from a task"),
                                ("heap", "one context, all at once, from a task"),

@@ -29,7 +29,7 @@ class Trees:
         return json.loads(process.run([self.program, *command], timeout=600))
 
     def round(self):
-        """The figures of each operation. The copies that were made are then deleted."""
+        """The figures of each operation. Deletes the copies that it makes."""
         ours, theirs = self.folder / "ours", self.folder / "theirs"
         return {
             "cp": self._measure("beside", "cp", "-r", self.source, theirs),

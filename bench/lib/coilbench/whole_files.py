@@ -1,5 +1,5 @@
-"""Reading files: the parts of bench/fs/run. A part has `variants` (each with a `key`, a `title`, what is `missing` or None, and
-`measure()`), the `head` and `columns` of its table, and `add_targets(targets, runs)`."""
+"""Reading files: the parts of bench/fs/run. A part has `variants` (each with a `key`, a `title`, `missing`, which is a reason
+or None, and `measure()`), the `head` and `columns` of its table, and `add_targets(targets, runs)`."""
 
 import json
 import os

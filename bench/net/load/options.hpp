@@ -20,7 +20,7 @@ struct options {
     double seconds = 2;
     double warm_up = 0.5;
     double give_up = 10; // seconds without any reply
-    unsigned batch = 0;  // replies awaited at once; 0: depends on the number of connections
+    unsigned batch = 0;  // replies awaited per call; 0: depends on the number of connections
     int server_pid = 0;  // its CPU clock is read at both ends of the window
     engine use = engine::automatic;
     std::string request = "*1\r\n$4\r\nPING\r\n";

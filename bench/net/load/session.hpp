@@ -22,7 +22,7 @@ std::uint64_t now_ns();
 
 class session {
 public:
-    // Connects them all; exits with a message on failure.
+    // Opens all connections; exits with a message on failure.
     explicit session(const options& o);
 
     const options& settings() const { return options_; }

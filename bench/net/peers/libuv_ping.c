@@ -1,5 +1,5 @@
 /* A ping server on libuv, one thread. `libuv_ping PORT`. Replies are sent directly; only what the
- * socket does not take at once is queued. */
+ * socket does not accept immediately is queued. */
 #include "ping_peer.h"
 
 #include <uv.h>

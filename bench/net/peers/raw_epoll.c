@@ -88,7 +88,7 @@ int main(int argc, char** argv) {
                 continue;
             }
             struct connection* c = events[i].data.ptr;
-            /* After a half-close an edge-triggered socket gives no second event for its end of
+            /* After a half-close an edge-triggered socket reports no second event for the end of
              * file. */
             if (events[i].events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) {
                 while (recv(c->fd, c->buffer, RECEIVE_SIZE, 0) > 0) {

@@ -9,9 +9,9 @@
  *   --mode multishot  a multishot receive per connection, buffers from a ring; silent sends
  *   --direct          accept into the ring's own file table
  *   --flags defer|coop|none   task-run flags (default defer; falls back when refused)
- *   --spin US         look for completions this long before parking (default: park at once)
- *   --rings N         threads with a ring each; the first accepts and gives connections to all in
- * turn
+ *   --spin US         look for completions this long before parking (default: do not spin)
+ *   --rings N         threads with a ring each; the first one accepts and passes the connections
+ *                     to all of them in turn
  *   --min-wait N:US   wait for N completions or until US microseconds have passed, then for one
  */
 #include "ping_peer.h"
@@ -422,7 +422,9 @@ int main(int argc, char** argv) {
     }
     parse(argc, argv);
     if (direct && rings > 1) {
-        fprintf(stderr, "--direct: a ring's own files cannot be given to another\n");
+        fprintf(
+            stderr,
+            "--direct: a direct descriptor of one ring cannot be used on another: use --rings 1\n");
         return 2;
     }
     raise_descriptor_limit();

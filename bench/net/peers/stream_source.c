@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
     if (shutdown(to, SHUT_WR) != 0) {
         die("shutdown", errno);
     }
-    /* The end of the other direction: the receiver has taken everything. */
+    /* At the end of the other direction the receiver has read everything. */
     while (recv(to, block, BLOCK, 0) > 0) {
         continue;
     }

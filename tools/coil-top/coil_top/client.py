@@ -9,6 +9,10 @@ class Unreachable(Exception):
     """The message says which socket, and why."""
 
 
+class Missing(Unreachable):
+    """The program does not know the request."""
+
+
 class _UnixConnection(http.client.HTTPConnection):
     def __init__(self, path, timeout):
         super().__init__('localhost', timeout=timeout)
@@ -21,7 +25,7 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 class Client:
-    # A context whose thread is blocked is reported after two seconds, one after the other.
+    # Contexts whose threads are blocked are reported one after the other, after two seconds each.
     def __init__(self, path, timeout=60):
         self.path = path
         self.timeout = timeout
@@ -36,6 +40,8 @@ class Client:
             raise Unreachable(f'{self.path}: {error}') from error
         finally:
             connection.close()
+        if response.status == 404:
+            raise Missing(f'{self.path}: {target} is unknown to the program')
         if response.status != 200:
             raise Unreachable(f'{self.path}: {target}: {response.status} {response.reason}')
         return body
@@ -45,6 +51,9 @@ class Client:
 
     def metrics(self):
         return self.get('/metrics')
+
+    def stalls(self):
+        return json.loads(self.get('/stalls.json'))
 
     def tasks(self, limit):
         return json.loads(self.get(f'/tasks.json?limit={limit}'))

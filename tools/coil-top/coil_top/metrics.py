@@ -1,4 +1,4 @@
-"""The page of metrics: samples of each context, rates between two pages, quantiles of histograms."""
+"""The page of metrics: samples of each context and pool, rates between two pages, histograms."""
 
 import re
 
@@ -11,8 +11,8 @@ def _unescaped(text):
     return re.sub(r'\\.', lambda m: _ESCAPES.get(m.group(), m.group()), text)
 
 
-class Context:
-    """The samples of one context, without the prefix `coil_`."""
+class Source:
+    """The samples of one context or pool, without the prefix `coil_`."""
 
     def __init__(self, name):
         self.name = name
@@ -23,32 +23,34 @@ class Context:
         return self.values.get(name, 0.0)
 
 
-def parse(page):
-    """The contexts of a page, in its order."""
-    contexts = {}
+def parse(page, kind='context'):
+    """The contexts or pools of a page, in its order."""
+    found = {}
     for line in page.splitlines():
         match = _SAMPLE.match(line)
         if line.startswith('#') or not match:
             continue
         labels = {key: _unescaped(value) for key, value in _LABEL.findall(match.group(2) or '')}
-        name = labels.get('context', '')
+        if kind not in labels:
+            continue
+        name = labels[kind]
         if 'number' in labels:
             name += '#' + labels['number']
-        context = contexts.setdefault(name, Context(name))
+        source = found.setdefault(name, Source(name))
         key, value = match.group(1).removeprefix('coil_'), float(match.group(3))
         if key.endswith('_bucket') and 'le' in labels:
-            context.buckets.setdefault(key.removesuffix('_bucket'), []).append((float(labels['le']), value))
+            source.buckets.setdefault(key.removesuffix('_bucket'), []).append((float(labels['le']), value))
         else:
-            context.values[key] = value
-    return list(contexts.values())
+            source.values[key] = value
+    return list(found.values())
 
 
 class Interval:
-    """What a context did between two pages or, without an earlier page, since its creation."""
+    """The activity of a context between two pages or, without an earlier page, since its creation."""
 
     def __init__(self, now, before, seconds):
         self.now = now
-        self.before = before or Context(now.name)
+        self.before = before or Source(now.name)
         self.seconds = seconds
 
     def count(self, name):
@@ -57,10 +59,22 @@ class Interval:
     def rate(self, name):
         return self.count(name) / self.seconds if self.seconds > 0 else 0.0
 
+    def _cumulative(self, histogram):
+        earlier = dict(self.before.buckets.get(histogram, []))
+        return [(bound, count - earlier.get(bound, 0.0)) for bound, count in self.now.buckets.get(histogram, [])]
+
+    def histogram(self, name):
+        """[(upper bound in seconds, number of values)] of the buckets that have values; the last bound may be infinite."""
+        counts, before = [], 0.0
+        for bound, count in self._cumulative(name):
+            if count > before:
+                counts.append((bound, int(count - before)))
+            before = max(before, count)
+        return counts
+
     def quantile(self, histogram, q):
         """The upper bound of the bucket with that quantile, in seconds; None without values."""
-        earlier = dict(self.before.buckets.get(histogram, []))
-        counts = [(bound, count - earlier.get(bound, 0.0)) for bound, count in self.now.buckets.get(histogram, [])]
+        counts = self._cumulative(histogram)
         if not counts or counts[-1][1] <= 0:
             return None
         wanted = q * counts[-1][1]

@@ -9,17 +9,18 @@ import time
 import tty
 
 from .client import Unreachable
-from .report import SORT_KEYS
+from .report import ORDERS, SORT_KEYS
 
-HELP = 'q quits   s sorts by {}   / filters{}   space reads at once'
+HELP = 'q quits   s sorts contexts by {}   o orders tasks by {}   / filters{}   space reads at once'
 
 
 class Screen:
-    def __init__(self, reader, interval, matching):
+    def __init__(self, reader, interval, matching, sort, order):
         self.reader = reader
         self.interval = interval
         self.matching = matching
-        self.sort = 'name'
+        self.sort = sort
+        self.order = order
 
     def run(self):
         descriptor = sys.stdin.fileno()
@@ -37,7 +38,7 @@ class Screen:
         while True:
             try:
                 reading = self.reader.read()
-                lines = list(reading.lines(self.sort, self.matching))
+                lines = list(reading.lines(self.sort, self.matching, order=self.order))
             except Unreachable as error:
                 lines = [str(error), 'Has the program ended? It is asked again.']
             self._draw(lines)
@@ -54,6 +55,9 @@ class Screen:
                 return False
             if key == 's':
                 self.sort = SORT_KEYS[(SORT_KEYS.index(self.sort) + 1) % len(SORT_KEYS)]
+                return True
+            if key == 'o':
+                self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
                 return True
             if key == '/':
                 self.matching = self._read_filter(descriptor)
@@ -76,7 +80,7 @@ class Screen:
         shown = [printable(line)[:width] for line in lines[:height - 1]]
         sys.stdout.write('\x1b[H' + ''.join(line + '\x1b[K\r\n' for line in shown) + '\x1b[J')
         filtered = f' ({self.matching})' if self.matching else ''
-        self._status(HELP.format(self.sort, filtered))
+        self._status(HELP.format(self.sort, self.order, filtered))
 
     @staticmethod
     def _status(text):

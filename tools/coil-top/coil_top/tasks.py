@@ -13,6 +13,7 @@ class Task:
         self.limit = record.get('limit_s')
         self.place = f"{record['file']}:{record['line']}" if 'file' in record else None
         self.coroutines = record['awaits']  # the innermost first
+        self.descriptor = -1 if record.get('direct') else record.get('fd', -1)  # -1: none, or a slot of the ring's table
         self.peer = record.get('peer')
         self.idle = record.get('idle_s')
         self.wait = _wait(record)
@@ -20,7 +21,7 @@ class Task:
 
     @property
     def function(self):
-        """Of the innermost coroutine."""
+        """The name of the innermost coroutine."""
         return short(self.coroutines[0]['function']) if self.coroutines else '?'
 
     @property
@@ -43,7 +44,7 @@ class Task:
 
 
 def short(function):
-    """A function's name without its parameters: `chat::session(int)` gives `chat::session`."""
+    """A function's name without its parameters: `chat::session` for `chat::session(int)`."""
     depth = 0
     for at, character in enumerate(function):
         if character == '<':
@@ -91,6 +92,8 @@ def _wait(record):
         return f"sleep, {duration(record['left_s'])} left"
     if kind == 'object':
         text = record['object'] + (f" at {record['address']}" if 'address' in record else '')
+        if record.get('locked_shared'):
+            return text + ', locked shared'
         return text + (f", locked by {record['locked_by']}" if record.get('locked_by') else '')
     return {
         'ready': 'ready to run',
@@ -103,7 +106,7 @@ def _wait(record):
 
 
 def wait_kind(record):
-    """What is counted together: the call or the primitive, without descriptor and address."""
+    """The key by which waits are counted: the call or the primitive, without descriptor and address."""
     kind = record['waits_for']
     if kind in ('operation', 'queued', 'stream'):
         return record['call']
@@ -121,14 +124,18 @@ class Dump:
         self.is_complete = True
         self.blocked = []  # names of contexts that did not answer
         self.waits = collections.Counter()
+        seen = collections.Counter()
         for context in document['contexts']:
+            seen[context['name']] += 1
+            # The page of metrics tells contexts of the same name apart in the same way.
+            name = context['name'] + (f"#{seen[context['name']]}" if seen[context['name']] > 1 else '')
             if not context['answered']:
-                self.blocked.append(context['name'])
+                self.blocked.append(name)
                 continue
             self.is_complete = self.is_complete and context['complete']
-            self._add(context['tasks'], context['name'], 0)
+            self._add(context['tasks'], name, 0)
             for group in context['groups']:
-                self._add(group['children'], context['name'], 1)
+                self._add(group['children'], name, 1)
         names = {task.frame: task.label for task in self.tasks}
         for task in self.tasks:
             if task.holder in names:
@@ -142,6 +149,10 @@ class Dump:
 
     def labels(self):
         return collections.Counter(task.label for task in self.tasks)
+
+    def descriptors(self, context):
+        """How many descriptors the tasks of a context wait for."""
+        return len({task.descriptor for task in self.tasks if task.context == context and task.descriptor >= 0})
 
     def frames(self):
         """[(function, frames, bytes)], the largest first. Bytes are those that the allocator knows."""

@@ -1,4 +1,4 @@
-"""The same as a web page, on the loopback interface only."""
+"""The report as a web page, on the loopback interface only."""
 
 import http.server
 import json

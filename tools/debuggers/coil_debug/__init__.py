@@ -1,1 +1,1 @@
-"""What the debuggers' commands of coil share. coil_gdb.py and coil_lldb.py are the front ends."""
+"""Shared by coil's commands for the debuggers. coil_gdb.py and coil_lldb.py are the front ends."""

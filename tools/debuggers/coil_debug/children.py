@@ -10,6 +10,7 @@ from .memory import Unreadable
 
 FRAME_HEADER = 16
 OWNER = 1  # promise_base::is_owner
+KIND_MASK = 7  # promise_base::kind_mask
 GROUP_WITHIN = 256  # where in an await its child_group begins
 MOST_BYTES = 20 * 1024
 MOST_CHILDREN = 1 << 20
@@ -24,9 +25,9 @@ class Children:
     def owner(self, root):
         """The task_owner of a root."""
         origin = self.memory.word(root + self.layout.offset('promise_base', 'origin_'))
-        if origin & 3 != OWNER:
+        if origin & KIND_MASK != OWNER:
             raise Unreadable('no root')
-        return origin & ~3
+        return origin & ~KIND_MASK
 
     def is_owned_by(self, root, owner):
         try:
@@ -47,8 +48,10 @@ class Children:
         next_at = self.layout.offset('child_state_base', 'list_node<')
         coroutine_at = self.layout.size('child_state_base')  # the first member of child_state<T>
         roots = []
+        owners_at = self.layout.offset('child_state_base', 'owners_')
         while child != 0 and len(roots) < MOST_CHILDREN:
-            roots.append(self.memory.word(child + coroutine_at) + FRAME_HEADER)
+            if self.memory.read(child + owners_at, 1) != b'\0':  # otherwise the cursor of a dump that is being taken
+                roots.append(self.memory.word(child + coroutine_at) + FRAME_HEADER)
             child = self.memory.word(child + next_at)
         return roots
 
@@ -99,7 +102,7 @@ class Children:
             self.embedded.add(after + FRAME_HEADER)
             return after + FRAME_HEADER
         try:
-            coroutine = self.memory.word(after + 8)  # behind the reference to the task
+            coroutine = self.memory.word(after + 8)  # after the reference to the task
         except Unreadable:
             return None
         return coroutine + FRAME_HEADER if self.is_owned_by(coroutine + FRAME_HEADER, child) else None

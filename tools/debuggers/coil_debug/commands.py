@@ -16,7 +16,7 @@ coil locals TASK [FRAME]     the variables of its coroutines, or of one; FRAME i
 
 
 class Misuse(Exception):
-    """A command with wrong arguments, or one that needs what the program does not have."""
+    """A command has wrong arguments, or needs something that the program does not have."""
 
 
 def run(debugger, arguments):
@@ -52,8 +52,8 @@ def contexts(all_, _):
         state = loop.state + (' on ' + loop.thread if loop.thread else '')
         yield '%s, %s, event_loop at 0x%x' % (head(loop), state, loop.address)
         for address, (running, queued) in sorted(loop.groups.items()):
-            yield '  scope or supervisor 0x%x: %d children%s' % (
-                address, running, ', %d more wait to begin' % queued if queued else '')
+            yield '  scope or supervisor 0x%x: %d %s%s' % (
+                address, running, 'child' if running == 1 else 'children', ', %d more wait to begin' % queued if queued else '')
 
 
 def title(task):
@@ -108,7 +108,7 @@ def find(all_, word):
 
 
 def whole_chain(all_, task):
-    """Of a task and of those that wait for it: (task, frame or None)."""
+    """The frames of a task and of the tasks that wait for it, as (task, frame or None)."""
     while task is not None:
         frames = chain(all_, task)
         yield from ((task, frame) for frame in frames or [None])

@@ -1,11 +1,11 @@
 """The memory of the program, and the layout of its types.
 
-A debugger gives both in the form of an object with these functions. They raise Unreadable for memory, types and
-symbols that it does not have.
+A debugger provides both as an object with these functions. They raise Unreadable for memory, types and symbols
+that it does not have.
 
     read(address, size)     -> bytes, at least one
     fields(type)            -> [(name, offset, is_base, type)] of a class, without static members; the
-                               name of an anonymous union is empty. A type is a name or what this gives.
+                               name of an anonymous union is empty. A type is a name or a `type` of such a result.
     size(type)              -> bytes
     variable(name)          -> address of a variable of coil
     symbol(address)         -> demangled name of the symbol there, or ''
@@ -27,7 +27,7 @@ class Unreadable(Exception):
 
 
 class Memory:
-    """Reads the memory by pages, each once. For one command, as the program may run between two."""
+    """Reads the memory by pages, each once. Used for one command, because the program may run between two commands."""
 
     def __init__(self, debugger):
         self.debugger = debugger
@@ -42,7 +42,7 @@ class Memory:
         return self.pages[number]
 
     def up_to(self, address, size):
-        """The bytes from an address up to `size`, or up to what cannot be read."""
+        """At most `size` bytes from an address; fewer if those that follow cannot be read."""
         parts = []
         while size > 0:
             number, begin = divmod(address, PAGE)
@@ -99,7 +99,7 @@ class Layout:
         return self.known[key]
 
     def offset(self, name, member):
-        """Of a member of a class or of its bases, or of a base: offset('event_loop', 'tasks_.away_')."""
+        """The offset of a member of a class or of its bases, or of a base: offset('event_loop', 'tasks_.away_')."""
         key = (name, member)
         if key not in self.known:
             at, of = 0, COIL + name
@@ -127,6 +127,6 @@ class Layout:
 
 
 def matches_base(name, wanted):
-    """Of a template any instance matches: `list_node<`."""
+    """Whether `name` is `wanted`, or an instance of it if that is a template such as `list_node<`."""
     plain = name[len(COIL):] if name.startswith(COIL) else name
     return plain == wanted or (wanted.endswith('<') and plain.startswith(wanted))

@@ -2,7 +2,7 @@
 
 import os
 
-# uring::opcode, as the man pages call them.
+# The values of uring::opcode, with the names of the man pages.
 CALLS = """
 nop readv writev fsync read_fixed write_fixed poll poll_remove sync_file_range sendmsg recvmsg timeout timeout_remove
 accept cancel link_timeout connect fallocate openat close files_update statx read write fadvise madvise send recv
@@ -11,11 +11,18 @@ fsetxattr setxattr fgetxattr getxattr socket socket_option send_zc sendmsg_zc re
 futex_wake futex_waitv fixed_fd_install ftruncate bind listen recv_zc epoll_wait readv_fixed writev_fixed pipe
 """.split()
 
-# waited_object
+# The values of waited_object.
 OBJECTS = ['a synchronisation primitive', 'mutex', 'semaphore', 'shared_mutex', 'event', 'latch', 'barrier',
            'wait_group', 'condition_variable', 'channel::recv', 'channel::send', 'broadcast', 'oneshot']
 
-INTERNAL = 'coil::detail::callback_coroutine<'  # what is in the place of a coroutine
+INTERNAL = 'coil::detail::callback_coroutine<'  # stands in for a coroutine
+
+
+def fill(capacity, closed_bit, head, tail):
+    """The elements in the ring of a channel: each lap has twice `closed_bit` positions, of which `capacity` are used."""
+    def count(position):
+        return position // (2 * closed_bit) * capacity + (position & (closed_bit - 1))
+    return min(max(count(tail & ~closed_bit) - count(head), 0), capacity)
 
 
 def name_in(names, number, otherwise):

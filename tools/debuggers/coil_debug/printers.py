@@ -42,14 +42,10 @@ def mutex(value):
 def channel(value):
     capacity, closed_bit = value.number('core_.ring_.capacity_'), value.number('core_.ring_.closed_')
     tail, head = value.number('core_.ring_.tail_'), value.number('core_.ring_.head_')
-
-    def position(count):  # each lap has twice `closed_bit` numbers, of which `capacity` are used
-        return count // (2 * closed_bit) * capacity + (count & (closed_bit - 1))
-
     if value.number('core_.unbounded_'):
         parts = ['unbounded']
     else:
-        parts = ['%d of %d elements' % (position(tail & ~closed_bit) - position(head), capacity)]
+        parts = ['%d of %d elements' % (names.fill(capacity, closed_bit, head, tail), capacity)]
     if tail & closed_bit:
         parts.append('closed')
     for end in ('receivers', 'senders'):
@@ -59,7 +55,7 @@ def channel(value):
 
 
 def task(value):
-    """A task that was not awaited or spawned yet, or that its awaiter owns."""
+    """A task that has not been awaited or spawned yet, or that its awaiter owns."""
     frame = value.number('coroutine_')
     if frame == 0:
         return 'empty'

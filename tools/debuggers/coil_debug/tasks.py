@@ -22,13 +22,18 @@ FIRST_CHUNK, CHUNK, MOST_BYTES = 512, 4096, 20 * 1024
 COMPLETED, LIMIT = 1, 16  # sqe_slot::mark
 FIXED_FILE = 1  # uring::sqe_flag
 QUEUED = 2  # op_state::phase
+TIMED = 64  # op_state::trait
+TIMEOUT_ABS = 1  # uring::timeout_flag
+FROM_NOW = 0  # sleep_awaitable::from
+LONGEST_SPAN = 1 << 60  # leaf_search
 TICK_SHIFT = 15  # timer_wheel
+LOCKED_SHARED = 1  # of a lock_holder
 READY_CAPACITY = 2048  # ready_queue
 USES = ['idle', 'running', 'serviced']  # listed_loop::use
 
 
 class Wait:
-    """What the last coroutine of a chain waits for: the text of dump_tasks(), and its kind, which is the part of
+    """The wait of the last coroutine of a chain: its text as in dump_tasks(), and its kind, which is the part of
     the text that all waits of one kind share."""
 
     def __init__(self, kind, details='', text=None, holder=0):
@@ -101,7 +106,7 @@ class Tasks:
 
     @staticmethod
     def add_holder(task, holder):
-        """Says who has locked the mutex that the task waits for."""
+        """Adds the task that has locked the mutex that `task` waits for."""
         if holder is task:
             task.wait.text += ', locked by the task that waits'
         elif holder is not None:
@@ -119,12 +124,18 @@ class Tasks:
         loop.arriving = (self.field(at, 'event_loop', 'sent_tasks_') -
                          self.field(at, 'event_loop', 'tasks_.received_')) & (2**64 - 1)
         self.current = loop
-        self.now_ns = self.field(at, 'event_loop', 'timers_.current_') << TICK_SHIFT
+        is_simulated = self.field(at, 'event_loop', 'driver_.driver_') != 0
+        self.now_ns = None if is_simulated else self.debugger.clock_ns()
+        self.left = ''
+        if self.now_ns is None:  # use the time that the context has read last
+            self.now_ns = self.field(at, 'event_loop', 'timers_.current_') << TICK_SHIFT
+            self.left = " at the context's last turn"
         self.ready = self.ready_frames(at)
         self.away = {self.field(node, 'away_node', 'root_') for node in self.linked(
             self.field(at, 'event_loop', 'tasks_.away_'), self.layout.offset('away_node', 'next'))}
         groups = list(self.linked(self.field(at, 'event_loop', 'tasks_.nurseries_'),
                                   self.layout.offset('listed_children', 'next')))
+        groups = [group for group in groups if self.class_of(group) != 'group_cursor']
         self.joins = {}
         for group in groups:
             joiner = self.field(group, 'nursery', 'joiner_')
@@ -132,17 +143,36 @@ class Tasks:
                 self.joins[self.field(joiner, 'nursery::joiner', 'awaiting_')] = group
         next_task = self.layout.offset('promise_base', 'next_task')
         for member in ('tasks_.listed_.first_', 'tasks_.held_back_.first_'):
-            for root in self.linked(self.field(at, 'event_loop', member), next_task):
+            roots = list(self.linked(self.field(at, 'event_loop', member), next_task))
+            for root in roots[:-1]:  # the last one is the end of the list
+                if self.is_cursor(root):
+                    continue
                 loop.top_level += 1
                 self.add(root, 0)
         for group in groups:
             self.read_group(group)
 
+    def is_cursor(self, root):
+        """Whether this is not a task but the cursor of a dump that is being taken."""
+        try:
+            return self.class_of(self.children.owner(root)) == 'task_cursor'
+        except Unreadable:
+            return False
+
     def ready_frames(self, loop):
         head = self.field(loop, 'event_loop', 'ready_.head_', 'I')
         count = (self.field(loop, 'event_loop', 'ready_.tail_', 'I') - head) & 0xffffffff
         ring = loop + self.layout.offset('event_loop', 'ready_.ring_')
-        return {self.memory.word(ring + 8 * ((head + i) % READY_CAPACITY)) for i in range(min(count, READY_CAPACITY))}
+        frames = {self.memory.word(ring + 8 * ((head + i) % READY_CAPACITY)) for i in range(min(count, READY_CAPACITY))}
+        # Behind the ring are nodes: in an array, and in a list.
+        places, first, begin, end = (self.field(loop, 'event_loop', 'ready_.indexed_.' + member)
+                                     for member in ('places_', 'first_', 'begin_', 'end_'))
+        nodes = [self.memory.word(places + 8 * (place - first)) for place in range(begin, end)] if places else []
+        nodes += self.linked(self.field(loop, 'event_loop', 'ready_.overflow_.head_'),
+                             self.layout.offset('queue_node', 'next'))
+        coroutine = self.layout.offset('queue_node', 'coroutine')
+        frames.update(self.memory.word(node + coroutine) for node in nodes if node)
+        return frames
 
     def read_group(self, group):
         try:
@@ -188,15 +218,19 @@ class Tasks:
     def read_owner(self, task, owner):
         kind = self.class_of(owner)
         if kind.startswith('child_state<'):
-            task.name = self.memory.string(owner - self.layout.offset('child_state_base', 'task_owner') +
-                                           self.layout.offset('child_state_base', 'name_'))
+            name = self.field(owner - self.layout.offset('child_state_base', 'task_owner'), 'child_state_base', 'label_')
+            if name != 0:
+                self.read_name(task, name)
         elif kind.startswith('named_'):
             try:
                 name = owner + self.layout.offset(kind, 'name_')
             except Unreadable:  # a type that the debugger spells in another way
                 return
-            task.name = self.memory.string(name + self.layout.offset('task_name', 'text'))
-            task.spawned_at = self.location(self.memory.word(name + self.layout.offset('task_name', 'spawned_at')))
+            self.read_name(task, name)
+
+    def read_name(self, task, name):
+        task.name = self.memory.string(name + self.layout.offset('task_name', 'text'))
+        task.spawned_at = self.location(self.memory.word(name + self.layout.offset('task_name', 'spawned_at')))
 
     def location(self, implementation):
         """A std::source_location, whose layout is the same with all compilers: file, function, line."""
@@ -256,7 +290,7 @@ class Tasks:
         if leaf in self.joins:
             return Wait('the children of the scope or supervisor', ' at 0x%x' % self.joins[leaf])
         if is_nested:
-            return Wait('children', text='%d children' % children)
+            return Wait('children', text='%d %s' % (children, 'child' if children == 1 else 'children'))
         wait = self.leaf(frame)
         if wait.kind == 'unknown':
             return Wait('work on another thread' if root in self.away else
@@ -291,15 +325,19 @@ class Tasks:
             return Wait('ready')
         kind = (word >> KIND_SHIFT) & KIND_MASK
         if kind == OPERATION:
-            return self.operation(awaiter - self.layout.offset('io_op', 'awaiter_base'))
+            op = awaiter - self.layout.offset('io_op', 'awaiter_base')
+            is_timed = self.field(op, 'io_op', 'state_.traits_', 'B') & TIMED
+            times = self.times(op - self.layout.offset('timed_op', 'io_op'), 'timed_op') if is_timed else ''
+            return self.operation(op, times)
         if kind == STREAM:
-            source = self.field(awaiter - self.layout.offset('multishot_awaiter', 'awaiter_base'),
-                                'multishot_awaiter', 'source_')
-            return self.operation(source + self.layout.offset('multishot_source', 'io_op'), 'stream of ')
+            stream = awaiter - self.layout.offset('multishot_awaiter', 'awaiter_base')
+            source = self.field(stream, 'multishot_awaiter', 'source_')
+            return self.operation(source + self.layout.offset('multishot_source', 'io_op'),
+                                  self.times(stream, 'multishot_awaiter'), 'stream of ')
         if kind == SLEEP:
             sleep = awaiter - self.layout.offset('sleep_awaiter', 'awaiter_base')
             tick = self.field(sleep, 'sleep_awaiter', 'tick', 'q')
-            return Wait('sleep', ', %.3f s left' % (((tick << TICK_SHIFT) - self.now_ns) / 1e9))
+            return Wait('sleep', ', %.3f s left%s' % (((tick << TICK_SHIFT) - self.now_ns) / 1e9, self.left))
         if kind == SYNC:
             at = awaiter - self.layout.offset('described_wait', 'awaiter_base')
             what = names.name_in(names.OBJECTS, self.field(at, 'described_wait', 'object_', 'B'), names.OBJECTS[0])
@@ -307,11 +345,43 @@ class Tasks:
             if pointer == 0:
                 return Wait(what)
             address = self.memory.word(at + 8 * pointer)
-            root = self.memory.word(address) if what == 'mutex' else 0  # lock_holder, its first member
+            if what in ('channel::recv', 'channel::send'):
+                return Wait(what, ' at 0x%x%s' % (address, self.fill(address)))
+            # lock_holder, its first member
+            root = self.memory.word(address) if what in ('mutex', 'shared_mutex') else 0
+            if root == LOCKED_SHARED:
+                return Wait(what, ' at 0x%x, locked shared' % address)
             return Wait(what, ' at 0x%x' % address, holder=root - FRAME_HEADER if root != 0 else 0)
         return Wait({JOIN: 'the end of a spawned task', CHILD: 'a child of a scope or supervisor'}.get(kind, 'unknown'))
 
-    def operation(self, op, prefix=''):
+    def fill(self, channel):
+        """How many elements are in the buffer of a channel."""
+        def number(member, code='Q'):
+            return self.field(channel, 'described_channel', member, code)
+        if number('unbounded_', 'B'):
+            return ', unbounded'
+        capacity, closed = number('ring_.capacity_'), number('ring_.closed_')
+        return ', %d of %d' % (names.fill(capacity, closed, number('ring_.head_'), number('ring_.tail_')), capacity)
+
+    def times(self, awaiter, kind):
+        """How long the wait has lasted, and its limit, according to its timer."""
+        timer = awaiter + self.layout.offset(kind, 'timer_node')
+        if self.field(timer, 'timer_node', 'link') == 0:
+            return ''
+        deadline = self.field(timer, 'timer_node', 'tick', 'q') << TICK_SHIFT
+        span, text = self.field(awaiter, kind, 'ns_', 'q'), ''
+        if self.field(awaiter, kind, 'origin_', 'B') == FROM_NOW and span < LONGEST_SPAN:
+            text = ', for %.3f s' % max((self.now_ns - deadline + span) / 1e9, 0)
+        return text + ', limit in %.3f s%s' % ((deadline - self.now_ns) / 1e9, self.left)
+
+    def kernel_limit(self, entry):
+        """The limit of a call in a chain; the kernel starts it with the call."""
+        seconds, ns = struct.unpack('<qq', self.memory.read(self.field(entry, 'sqe_slot', 'request.addr'), 16))
+        if self.field(entry, 'sqe_slot', 'request.timeout_flags', 'I') & TIMEOUT_ABS:
+            return ', limit in %.3f s%s' % (seconds + (ns - self.now_ns) / 1e9, self.left)
+        return ', limit of %d.%03d s' % (seconds, ns // 1000000)
+
+    def operation(self, op, times, prefix=''):
         entry = self.field(op, 'io_op', 'first_')
         if entry == 0:
             return Wait(prefix + 'operation')
@@ -324,7 +394,7 @@ class Tasks:
         flags = self.field(entry, 'sqe_slot', 'request.flags', 'B')
         details = '' if fd < 0 else ' %sfd %d' % ('direct ' if flags & FIXED_FILE else '', fd)
         if following != 0 and self.field(following, 'sqe_slot', 'marks_', 'I') & LIMIT:
-            details += ', with a limit'
+            times += self.kernel_limit(following)
         if self.field(op, 'io_op', 'state_.phase_', 'B') == QUEUED:
             details += ', waits to be submitted'
-        return Wait(prefix + call, details)
+        return Wait(prefix + call, details + times)
