@@ -36,15 +36,19 @@ function(coil_own_target target)
         $<$<BOOL:${COIL_WERROR}>:-Werror>)
 endfunction()
 
-# coil_group_by_folder(<target>): in a unity build, combines at most ten sources of one folder, so that names in unnamed
-# namespaces must be unique only within a folder.
+# coil_group_by_folder(<target> [<most>]): in a unity build, combines at most `most` (10) sources of one folder, so that
+# names in unnamed namespaces must be unique only within a folder.
 function(coil_group_by_folder target)
+    set(most 10)
+    if(ARGC GREATER 1)
+        set(most ${ARGV1})
+    endif()
     get_target_property(sources ${target} SOURCES)
     foreach(source IN LISTS sources)
         cmake_path(GET source PARENT_PATH folder)
         string(MAKE_C_IDENTIFIER "${folder}" folder)
         math(EXPR count_${folder} "0${count_${folder}} + 1")
-        math(EXPR lot "(${count_${folder}} - 1) / 10")
+        math(EXPR lot "(${count_${folder}} - 1) / ${most}")
         set_source_files_properties("${source}" PROPERTIES UNITY_GROUP "${folder}_${lot}")
     endforeach()
     set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)

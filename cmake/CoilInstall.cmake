@@ -53,6 +53,9 @@ install(DIRECTORY "${COIL_DEBUGGERS}/coil_debug"
 install(FILES "${COIL_DEBUGGERS}/auto_load.py" RENAME coil_gdb.py
     DESTINATION "${CMAKE_INSTALL_DATADIR}/gdb/auto-load" COMPONENT debuggers)
 
+install(PROGRAMS "${PROJECT_SOURCE_DIR}/tools/coil-lines/coil-lines"
+    DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT coil-lines)
+
 # coil-top finds its package beside itself in the source tree, and here in an installation.
 set(COIL_TOP_DIR "${PROJECT_SOURCE_DIR}/tools/coil-top")
 install(PROGRAMS "${COIL_TOP_DIR}/coil-top" DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT coil-top)

@@ -49,6 +49,30 @@ function(coil_compile_together target)
     endforeach()
 endfunction()
 
+# coil_discover_room_tests(<target> <labels> <filter> [<property> <value>]...): the tests of a room, the first of the
+# labels, that match a filter of GoogleTest.
+function(coil_discover_room_tests target labels filter)
+    list(GET labels 0 room)
+    gtest_discover_tests(${target}
+        TEST_PREFIX "${room}."
+        TEST_FILTER "${filter}"
+        DISCOVERY_MODE PRE_TEST
+        DISCOVERY_TIMEOUT 60
+        WORKING_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}"
+        PROPERTIES LABELS ${room} ${ARGN})
+    # gtest_discover_tests sets no properties that are lists. Reports of the watchdog, on a loaded machine, would be output
+    # that the tests do not expect.
+    get_directory_property(includes TEST_INCLUDE_FILES)
+    list(LENGTH includes number)
+    set(lists "${CMAKE_CURRENT_BINARY_DIR}/${target}_lists_${number}.cmake")
+    set(environment "COIL_EXAMPLES_DIR=${PROJECT_BINARY_DIR}/examples;COIL_WATCHDOG=off")
+    file(WRITE "${lists}" "if(${target}_TESTS)
+    set_tests_properties(\${${target}_TESTS} PROPERTIES LABELS \"${labels}\" ENVIRONMENT \"${environment}\")
+endif()
+")
+    set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${lists}")
+endfunction()
+
 # coil_add_room_tests(<room>): builds all tests/<room>/*_test.cpp into one program; each TEST becomes a CTest test with
 # the label <room>. The program of the room "uring" links coil::uring alone, which proves that it does not depend on the
 # rest.
@@ -81,15 +105,19 @@ function(coil_add_room_tests room)
     target_link_libraries(${target} PRIVATE GTest::gtest_main)
     coil_own_target(${target})
     coil_compile_together(${target})
-    gtest_discover_tests(${target}
-        TEST_PREFIX "${room}."
-        DISCOVERY_MODE PRE_TEST
-        DISCOVERY_TIMEOUT 60
-        WORKING_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}"
-        PROPERTIES
-            LABELS ${room}
-            # Reports of the watchdog, on a loaded machine, would be output that the tests do not expect.
-            ENVIRONMENT "COIL_EXAMPLES_DIR=${PROJECT_BINARY_DIR}/examples;COIL_WATCHDOG=off")
+    # What the watchdog reports depends on when its thread runs: its tests run beside no others.
+    set(others "*")
+    if(room STREQUAL "observe")
+        coil_discover_room_tests(${target} ${room} "*Watchdog.*" RUN_SERIAL TRUE)
+        set(others "-*Watchdog.*")
+    endif()
+    # What reads and writes files by the backend also runs on the epoll backend in every run: scripts/dev.d/test.sh.
+    if(room STREQUAL "fs")
+        set(by_backend "*FsUnread.*:FsFile.*:FsReadFile.*:FsWriteFile.*:Watch.*")
+        coil_discover_room_tests(${target} "fs;epoll" "${by_backend}")
+        set(others "-${by_backend}")
+    endif()
+    coil_discover_room_tests(${target} ${room} "${others}")
 endfunction()
 
 # coil_add_model_tests(<folder>): builds all <folder>/*.cpp into one program that model-checks lock-free code with
@@ -228,5 +256,38 @@ function(coil_add_canaries folder seeds)
         add_test(NAME canaries.${name}
             COMMAND bash "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/check.bash" "$<TARGET_FILE:${target}>" ${seeds})
         set_tests_properties(canaries.${name} PROPERTIES LABELS canaries SKIP_RETURN_CODE 77)
+    endforeach()
+endfunction()
+
+# coil_add_fuzz_targets(<folder> <source>...): builds <folder>/libfuzzer.cpp into one program per target of the fuzzer, a
+# folder of the corpus: the parsers' sources are compiled again with libFuzzer's counters and linked in front of the
+# library. Built by the target `fuzzers` only, by clang, with the sanitizers of the build tree.
+function(coil_add_fuzz_targets folder)
+    if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang" OR COIL_SANITIZE MATCHES "thread")
+        return()
+    endif()
+    list(TRANSFORM ARGN PREPEND "${PROJECT_SOURCE_DIR}/src/" OUTPUT_VARIABLE sources)
+    add_library(coil_fuzzed OBJECT EXCLUDE_FROM_ALL ${sources})
+    target_include_directories(coil_fuzzed PRIVATE "${PROJECT_SOURCE_DIR}/src")
+    add_custom_target(fuzzers)
+    file(GLOB corpora CONFIGURE_DEPENDS LIST_DIRECTORIES true "${folder}/corpus/*")
+    foreach(corpus IN LISTS corpora)
+        get_filename_component(name "${corpus}" NAME)
+        add_executable(fuzz_${name} EXCLUDE_FROM_ALL "${folder}/libfuzzer.cpp" $<TARGET_OBJECTS:coil_fuzzed>)
+        target_include_directories(fuzz_${name} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")
+        target_compile_definitions(fuzz_${name} PRIVATE COIL_FUZZ_TARGET=${name})
+        target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+        if(CMAKE_UNITY_BUILD)
+            # The library's object has these functions together with those of other sources: the first definition counts.
+            target_link_options(fuzz_${name} PRIVATE LINKER:--allow-multiple-definition)
+        endif()
+        add_dependencies(fuzzers fuzz_${name})
+        list(APPEND programs fuzz_${name})
+    endforeach()
+    foreach(target IN LISTS programs ITEMS coil_fuzzed)
+        target_link_libraries(${target} PRIVATE coil::coil)
+        target_compile_options(${target} PRIVATE -O1 -fsanitize=fuzzer-no-link)
+        coil_own_target(${target})
+        set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
     endforeach()
 endfunction()

@@ -27,7 +27,7 @@ PARTS = {
     "coil.sim": ("a simulated world for tests", ["sim"], ["coil.core", "coil.task", "coil.io"]),
 }
 
-# Without these nobody who imports a module can write a coroutine.
+# Without these a program that imports a module cannot contain a coroutine.
 STANDARD = {
     "std::coroutine_handle",
     "std::coroutine_traits",

@@ -2,34 +2,33 @@
 # Runs liburing's own tests on io_uring, on the epoll backend and through coil::uring::ring (tests/liburing/). They come
 # from Debian's source package and are unpacked in build/liburing.
 
-# The version that tests/liburing/expected.txt describes. To try another: COIL_LIBURING=2.9-1 ./dev test --liburing
+# The version that tests/liburing/expected.txt describes. To try another: COIL_LIBURING=2.9-1 ./dev test --liburing, or
+# COIL_LIBURING_SOURCE=DIRECTORY with unpacked sources, which are copied. Of other versions, programs that are not in the
+# table have to behave as on io_uring: see accepted() in tests/liburing/run.py.
 readonly liburing_of_table=2.15-1
-liburing_version=${COIL_LIBURING:-$liburing_of_table}
-
-# apt_sources STATE COMMAND...: runs apt-get with package lists of its own, in the directory STATE, that contain only
-# Debian's source packages.
-apt_sources() {
-    local state=$1
-    shift
-    apt-get -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$state/sources" -o Dir::State::lists="$state/lists" \
-        -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= -o APT::Sandbox::User="$(id -un)" -o Debug::NoLocking=1 "$@"
-}
+if [[ -n ${COIL_LIBURING_SOURCE:-} ]]; then
+    liburing_version=source-$(basename "$(realpath "$COIL_LIBURING_SOURCE")")
+else
+    liburing_version=${COIL_LIBURING:-$liburing_of_table}
+fi
 
 # fetch_liburing DIRECTORY: unpacks the source package in DIRECTORY.
 fetch_liburing() {
-    local dir=$1 state=$PWD/build/liburing/apt archive
-    mkdir -p "$state/sources" "$state/lists/partial" "$dir.new"
-    cat >"$state/sources/debian.sources" <<'END'
-Types: deb-src
-URIs: http://deb.debian.org/debian
-Suites: bookworm trixie sid
-Components: main
-Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
-END
-    apt_sources "$state" update || return 1
-    (cd "$dir.new" && apt_sources "$state" source --download-only "liburing=$liburing_version") || return 1
-    archive=$(find "$dir.new" -name 'liburing_*.orig.tar.gz' -o -name 'liburing_*.orig.tar.xz' | head -n 1)
-    tar -xf "$archive" -C "$dir.new" --strip-components=1 || return 1
+    local dir=$1
+    mkdir -p "$dir.new"
+    fetch_tarball "liburing=$liburing_version" "$dir.new" || return 1
+    tar -xf "$tarball" -C "$dir.new" --strip-components=1 || return 1
+    rm -rf "$dir" && mv "$dir.new" "$dir"
+}
+
+# copy_liburing DIRECTORY: copies $COIL_LIBURING_SOURCE, whose build and changes it does not take part in.
+copy_liburing() {
+    local dir=$1
+    [[ -x $COIL_LIBURING_SOURCE/configure && -d $COIL_LIBURING_SOURCE/test ]] || return 1
+    rm -rf "$dir.new" && mkdir -p "$dir.new" || return 1
+    tar -C "$COIL_LIBURING_SOURCE" --exclude=./.git -cf - . | tar -C "$dir.new" -xf - || return 1
+    rm -f "$dir.new/built"
+    make -C "$dir.new" clean || true
     rm -rf "$dir" && mv "$dir.new" "$dir"
 }
 
@@ -70,9 +69,20 @@ build_liburing_shim() {
 run_liburing_tests() {
     local dir=$PWD/build/liburing/$liburing_version shim=$PWD/build/liburing/shim log=build/log/liburing.log
     local started=$SECONDS line options=()
+    if [[ -n ${COIL_LIBURING_SOURCE:-} ]] &&
+        [[ ! -e $dir/built || -n $(find "$COIL_LIBURING_SOURCE" -newer "$dir/built" -name '*.[ch]' -print -quit) ]]; then
+        copy_liburing "$dir" >build/log/liburing-copy.log 2>&1 || {
+            count_failure "liburing: COIL_LIBURING_SOURCE=$COIL_LIBURING_SOURCE has no liburing (build/log/liburing-copy.log)"
+            return
+        }
+    fi
     if [[ ! -e $dir/built ]]; then
-        if ! have apt-get || [[ ! -e /usr/share/keyrings/debian-archive-keyring.gpg || $(uname -m) != x86_64 ]]; then
-            count_skip "liburing: fetching its sources needs Debian's apt-get, and the shim supports x86-64 only"
+        if [[ $(uname -m) != x86_64 ]]; then
+            count_skip "liburing: the shim supports x86-64 only"
+            return
+        fi
+        if [[ ! -e $dir/configure ]] && ! has_source_packages; then
+            count_skip "liburing: fetching its sources needs Debian's apt-get (COIL_LIBURING_SOURCE=DIRECTORY is another way)"
             return
         fi
         [[ -e $dir/configure ]] || patiently "fetching liburing $liburing_version" build/log/liburing-fetch.log \

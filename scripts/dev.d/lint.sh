@@ -81,6 +81,18 @@ check_rooms() {
     return "$bad"
 }
 
+# src/fs opens files only by the functions of opening.hpp, and file::open().
+check_opening() {
+    local bad
+    bad=$(our_files 'src/fs/*' | grep -v 'src/fs/opening\.cpp' |
+        xargs -r grep -nE '(^|[^a-z_:])::open(at|at2)?\(|SYS_openat|prep::openat|\bfopen\(|std::[iof]+stream')
+    [[ -z $bad ]] || {
+        echo "$bad"
+        echo "src/fs opens files by opening.hpp: see its head"
+        return 1
+    }
+}
+
 # Checks the lengths of the library's files and the numbers of data members of its classes. (clang-tidy checks functions.)
 check_sizes() {
     # The emulation of io_uring exceeds the limit of data members.
@@ -179,6 +191,13 @@ check_persons() {
         grep -v 'peer_credentials()'
 }
 
+# Checks for expressions that GCC 14 compiles wrongly (docs/reference/platforms.md).
+check_awaits() {
+    ! git grep -nP --untracked '^(?!\s*//).*\bco_return\b[^;]*\?[^;]*\bco_await\b' -- \
+        '*.hpp' '*.cpp' ':!tests/compile_fail' ||
+        { say "co_return c ? a : co_await f(): write an if, or return a variable"; return 1; }
+}
+
 # Checks that a header begins with what users read: its first documented public declaration is above line 40.
 check_manuals() {
     # shellcheck disable=SC2016
@@ -206,9 +225,11 @@ dev_lint() {
     check "format (.clang-format)" check_format
     check "headers stand alone" check_headers "$all"
     check "rooms include only what is below them" check_rooms
+    check "src/fs opens files in one place" check_opening
     check "files and classes are small" check_sizes
     check "no retired names (scripts/retired-words.txt)" check_names
     check "comments and documents without persons" check_persons
+    check "awaits that GCC 14 compiles" check_awaits
     check "headers begin with their manual" check_manuals
     check "scripts (shellcheck)" check_scripts
     check "lifetimes of coroutines (COIL_CHECK_LIFETIMES)" check_lifetimes "$all"

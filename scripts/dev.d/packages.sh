@@ -12,7 +12,7 @@ declare -A brings=(
     [libssl-dev]=openssl/ssl.h [openssl]=openssl
     [python3]=python3 [git]=git [relacy-dev]=relacy/relacy.hpp
     [libbenchmark-dev]=benchmark/benchmark.h [liburing-dev]=liburing.h [libuv1-dev]=uv.h [libasio-dev]=asio.hpp
-    [redis-server]=redis-server [fio]=fio
+    [redis-server]=redis-server [fio]=fio [haproxy]=haproxy [nginx-light]=nginx
     [gdb]=gdb [lldb]=lldb
     [shellcheck]=shellcheck [debootstrap]=debootstrap [mkdocs]=mkdocs [doxygen]=doxygen [chromium]=chromium
 )
@@ -26,7 +26,7 @@ packages_of() {
         sanitizers) compiler_packages sanitizers ;;
         demo) echo netcat-openbsd redis-tools redis-server liburing-dev python3 ;;
         bench) echo libbenchmark-dev liburing-dev libuv1-dev libasio-dev netcat-openbsd redis-server redis-tools python3 ;;
-        bench_peers) echo fio ;;
+        bench_peers) echo fio haproxy nginx-light libnginx-mod-stream ;;
         lint) echo "clang-format-$clang_tools" "clang-tidy-$(tidy_version)" shellcheck git ;;
         debuggers) echo gdb "$(lldb_package)" ;;
         chroot) echo debootstrap ;;
@@ -112,8 +112,8 @@ install_packages() {
     fi
     # Benchmarks and tests start servers of their own; these must not run as services.
     local service
-    for service in redis-server postgresql nats-server; do
-        if [[ " $* " == *" $service "* && -d /run/systemd/system ]]; then
+    for service in redis-server postgresql nats-server haproxy nginx; do
+        if [[ " $* " == *" $service"* && -d /run/systemd/system ]]; then
             as_root systemctl disable --quiet --now "$service" || true
         fi
     done

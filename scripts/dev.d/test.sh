@@ -178,8 +178,10 @@ demo_without_io_uring() {
 # Tests that do not depend on the preset and run once: compile-fail tests, the simulator's canaries, the debuggers'
 # commands, and the models, which are always optimized and never sanitized.
 readonly once='canaries|compile_fail|debuggers|model'
-# What every run repeats on the epoll backend. To run everything on it: ./dev test --backend epoll.
-readonly on_epoll='^(conformance|net)$'
+# The debuggers' commands also run on an optimized library.
+readonly once_at_all=${once/debuggers|/}
+# The labels of what every run repeats on the epoll backend. To run everything on it: ./dev test --backend epoll.
+readonly on_epoll='^(conformance|net|epoll)$'
 
 # run_adapter_tests [CTEST-ARGUMENT...]: the adapters of other libraries, with AddressSanitizer, against their servers.
 run_adapter_tests() {
@@ -197,7 +199,7 @@ run_adapter_tests() {
 }
 
 # Tests that start no threads and therefore do not run under ThreadSanitizer: see tests/CMakeLists.txt.
-readonly single_threaded='conformance|docs|examples|faults|property'
+readonly single_threaded='conformance|docs|examples|faults|fuzz|property'
 
 # Uses one seed per room on the fault-injecting backend. Test files are in memory; the long tests use the disk.
 run_sanitized() {
@@ -211,11 +213,12 @@ run_sanitized() {
 }
 
 dev_test() {
-    local full=no gcc=no liburing=no interop=no night=no preset='' faults=0 backend='' select=()
+    local full=no gcc=no liburing=no filesystem=no interop=no night=no preset='' faults=0 backend='' select=()
     while (($#)); do
         case $1 in
             --full) full=yes ;;
             --liburing) liburing=yes ;;
+            --filesystem) filesystem=yes ;;
             --interop) interop=yes ;;
             --night) night=yes ;;
             --gcc) gcc=yes ;;
@@ -249,6 +252,8 @@ dev_test() {
         run_night
     elif [[ $liburing == yes ]]; then
         run_liburing_tests "${select[@]}"
+    elif [[ $filesystem == yes ]]; then
+        run_filesystem_tests "${select[@]}"
     elif [[ $interop == yes ]]; then
         need sanitizers
         run_adapter_tests "${select[@]}"
@@ -269,13 +274,16 @@ dev_test() {
             run_without_io_uring asan all -L "$on_epoll" "${select[@]}"
             run_tests "models, debuggers and compile-fail tests" once tests_once -L "$once" "${select[@]}"
         else
-            COIL_TEST_LONG=4 run_tests "long, C++23" cxx23 all -LE "consumer|$once" -E '^faults\..*seed_[345]' \
+            COIL_TEST_LONG=4 run_tests "long, C++23" cxx23 all -LE "consumer|$once_at_all" -E '^faults\..*seed_[345]' \
                 --timeout 600 "${select[@]}"
             run_sanitized tsan "${select[@]}"
             want modules
             want_new_cmake
             run_tests consumers once coil_libraries -L consumer --timeout 600 "${select[@]}"
-            ((${#select[@]})) || run_liburing_tests
+            if ((${#select[@]} == 0)); then
+                run_liburing_tests
+                run_filesystem_tests
+            fi
         fi
     fi
     report

@@ -35,8 +35,12 @@ async function every_page(paths) {
         for (const width of [1280, 360]) {
             await load(path, width);
             const wide = page().documentElement.scrollWidth;
-            if (wide > width)
-                problems.push(`${path}: ${wide} pixels wide on a screen of ${width}`);
+            if (wide > width) {
+                const most = [...page().querySelectorAll("article *")].findLast(
+                    (e) => e.getBoundingClientRect().left + e.scrollWidth > width &&
+                        !e.closest("pre, .md-typeset__scrollwrap"));
+                problems.push(`${path}: ${wide} pixels wide on a screen of ${width}: ${most ? most.outerHTML.slice(0, 200) : ""}`);
+            }
             const small = [...page().querySelectorAll("article p, article li, article td")].find(
                 (e) => parseFloat(frame.contentWindow.getComputedStyle(e).fontSize) < 10);
             if (small)
