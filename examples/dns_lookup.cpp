@@ -34,21 +34,22 @@ struct answer {
     bool failed = false;
 };
 
-/// One line: "NAME: ADDRESS ADDRESS", or "NAME: error: REASON".
-task<answer> look_up(std::string name, std::chrono::milliseconds limit) {
+/// Stores one line: "NAME: ADDRESS ADDRESS", or "NAME: error: REASON".
+task<> look_up(std::string name, std::chrono::milliseconds limit, answer& to) {
     try {
         const auto first =
             co_await when_any(net::resolve(name, std::uint16_t{0}), sleep_for(limit));
         if (first.index == 1) {
-            co_return answer{name + ": error: no answer within the limit", true};
+            to = {name + ": error: no answer within the limit", true};
+            co_return;
         }
         std::string text = name + ':';
         for (const net::inet_address& address : std::get<0>(first.value)) {
             text += ' ' + address.ip();
         }
-        co_return answer{std::move(text)};
+        to = {std::move(text)};
     } catch (const std::system_error& e) {
-        co_return answer{name + ": error: " + e.code().message(), true};
+        to = {name + ": error: " + e.code().message(), true};
     }
 }
 
@@ -77,7 +78,7 @@ task<bool> run(std::vector<std::string> names, std::size_t parallel,
     std::vector<answer> answers(names.size());
     co_await for_each_concurrent(
         std::views::iota(std::size_t{0}, names.size()), parallel,
-        [&](std::size_t i) -> task<> { answers[i] = co_await look_up(names[i], limit); });
+        [&](std::size_t i) { return look_up(names[i], limit, answers[i]); });
     bool complete = true;
     for (const answer& a : answers) {
         std::fprintf(a.failed ? stderr : stdout, "%s\n", a.text.c_str());
