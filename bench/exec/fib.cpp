@@ -11,7 +11,7 @@
 #include "measure.hpp"
 #include "mutex_pool.hpp"
 
-#include <coil/core/frame_allocator.hpp>
+#include <coil/core/detail/frame_allocator.hpp>
 #include <coil/exec/detail/work.hpp>
 #include <coil/exec/thread_pool.hpp>
 

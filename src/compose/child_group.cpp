@@ -1,4 +1,4 @@
-#include <coil/compose/child_group.hpp>
+#include <coil/compose/detail/child_group.hpp>
 #include <coil/compose/time_limit.hpp>
 
 #include <cstring>

@@ -1,7 +1,7 @@
 #include "admin_server.hpp"
 
 #include <coil/context/detail/admin_registration.hpp>
-#include <coil/context/sim_driver.hpp>
+#include <coil/context/detail/sim_driver.hpp>
 
 #include <algorithm>
 #include <memory>

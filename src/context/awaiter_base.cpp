@@ -1,6 +1,6 @@
 #include <coil/context/detail/awaiter_base.hpp>
-#include <coil/context/event_loop.hpp>
-#include <coil/core/backoff.hpp>
+#include <coil/context/detail/event_loop.hpp>
+#include <coil/core/detail/backoff.hpp>
 
 namespace coil::detail {
 

@@ -1,8 +1,8 @@
 // Chains: which part the kernel gets as one submission, and when the rest is submitted.
 
+#include <coil/context/detail/event_loop.hpp>
 #include <coil/context/detail/io_op.hpp>
 #include <coil/context/detail/perform.hpp>
-#include <coil/context/event_loop.hpp>
 
 #include <algorithm>
 #include <cerrno>

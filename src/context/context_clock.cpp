@@ -1,6 +1,6 @@
 #include <coil/context/context_clock.hpp>
-#include <coil/context/event_loop.hpp>
-#include <coil/context/sim_driver.hpp>
+#include <coil/context/detail/event_loop.hpp>
+#include <coil/context/detail/sim_driver.hpp>
 
 #include <chrono>
 

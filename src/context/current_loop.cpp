@@ -3,8 +3,8 @@
 #include "failure_report.hpp"
 
 #include <coil/context/detail/current_loop.hpp>
+#include <coil/context/detail/event_loop.hpp>
 #include <coil/context/detail/move_awaiter.hpp>
-#include <coil/context/event_loop.hpp>
 #include <coil/context/run.hpp>
 #include <coil/core/async_generator.hpp>
 

@@ -5,7 +5,7 @@
 #include "stall_watchdog.hpp"
 #include "task_snapshot.hpp"
 
-#include <coil/context/event_loop.hpp>
+#include <coil/context/detail/event_loop.hpp>
 #include <coil/context/options.hpp>
 #include <coil/context/runtime.hpp>
 

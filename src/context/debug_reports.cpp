@@ -1,6 +1,6 @@
 // Messages about mistakes that a program survives.
 
-#include <coil/context/event_loop.hpp>
+#include <coil/context/detail/event_loop.hpp>
 #include <coil/core/backtrace.hpp>
 #include <coil/core/detail/debug_reports.hpp>
 

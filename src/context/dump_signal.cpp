@@ -5,8 +5,8 @@
 
 #include <coil/base/signals_blocked.hpp>
 #include <coil/context/detail/dump_registration.hpp>
+#include <coil/context/detail/sim_driver.hpp>
 #include <coil/context/io_context.hpp>
-#include <coil/context/sim_driver.hpp>
 
 #include <cerrno>
 #include <cstdint>

@@ -3,11 +3,11 @@
 #include "event_loop_enter.hpp"
 #include "watched_run.hpp"
 
-#include <coil/context/event_loop.hpp>
-#include <coil/context/sim_driver.hpp>
+#include <coil/context/detail/event_loop.hpp>
+#include <coil/context/detail/sim_driver.hpp>
 #include <coil/core/detail/debug_reports.hpp>
-#include <coil/core/frame_allocator.hpp>
-#include <coil/core/transfer.hpp>
+#include <coil/core/detail/frame_allocator.hpp>
+#include <coil/core/detail/transfer.hpp>
 
 #include <algorithm>
 #include <cerrno>

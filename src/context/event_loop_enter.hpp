@@ -4,7 +4,7 @@
 // io_uring_enter is mispredicted, because the kernel leaves the processor's return stack empty, and
 // costs about 100 ns. So no function returns between the call and the next turn.
 
-#include <coil/context/event_loop.hpp>
+#include <coil/context/detail/event_loop.hpp>
 
 #include <cstdint>
 #include <utility>

@@ -4,7 +4,7 @@
 #include "failure_report.hpp"
 #include "spawn_place.hpp"
 
-#include <coil/context/event_loop.hpp>
+#include <coil/context/detail/event_loop.hpp>
 #include <coil/context/join_handle.hpp>
 #include <coil/core/backtrace.hpp>
 #include <coil/core/detail/backtrace_awaiter.hpp>

@@ -2,9 +2,9 @@
 
 #include "event_loop_enter.hpp"
 
-#include <coil/context/event_loop.hpp>
-#include <coil/context/remote_child.hpp>
-#include <coil/context/sim_driver.hpp>
+#include <coil/context/detail/event_loop.hpp>
+#include <coil/context/detail/remote_child.hpp>
+#include <coil/context/detail/sim_driver.hpp>
 
 #include <cstdint>
 #include <ctime>

@@ -2,7 +2,7 @@
 
 #include "event_loop_enter.hpp"
 
-#include <coil/context/event_loop.hpp>
+#include <coil/context/detail/event_loop.hpp>
 
 #include <span>
 

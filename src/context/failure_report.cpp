@@ -5,7 +5,7 @@
 #include "unwound.hpp"
 
 #include <coil/base/failure_hook.hpp>
-#include <coil/context/event_loop.hpp>
+#include <coil/context/detail/event_loop.hpp>
 #include <coil/core/backtrace.hpp>
 
 #include <array>

@@ -2,8 +2,8 @@
 #include "thread_name.hpp"
 #include "trace_recorder.hpp"
 
+#include <coil/context/detail/sim_driver.hpp>
 #include <coil/context/io_context.hpp>
-#include <coil/context/sim_driver.hpp>
 
 #include <mutex>
 #include <stdexcept>

@@ -1,9 +1,9 @@
 // An operation: its start, its completion, its cancellation. The rest of a chain: chain.cpp.
 
 #include <coil/context/detail/current_loop.hpp>
+#include <coil/context/detail/event_loop.hpp>
 #include <coil/context/detail/io_op.hpp>
 #include <coil/context/detail/multishot_source.hpp>
-#include <coil/context/event_loop.hpp>
 #include <coil/uring/abi.hpp>
 
 #include <cerrno>

@@ -1,9 +1,9 @@
 #include "suspended_tasks.hpp"
 #include "wait_cycles.hpp"
 
+#include <coil/context/detail/event_loop.hpp>
 #include <coil/context/detail/kill_requests.hpp>
-#include <coil/context/event_loop.hpp>
-#include <coil/context/remote_child.hpp>
+#include <coil/context/detail/remote_child.hpp>
 
 #include <optional>
 #include <utility>

@@ -2,11 +2,11 @@
 
 #include "copy_memory.hpp"
 
+#include <coil/context/detail/event_loop.hpp>
 #include <coil/context/detail/io_op.hpp>
 #include <coil/context/detail/multishot_source.hpp>
 #include <coil/context/detail/sleep_awaiter.hpp>
 #include <coil/context/detail/timed_op.hpp>
-#include <coil/context/event_loop.hpp>
 #include <coil/core/detail/backtrace_awaiter.hpp>
 #include <coil/core/detail/frame_sizes.hpp>
 

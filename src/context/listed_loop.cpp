@@ -1,6 +1,6 @@
-#include <coil/context/event_loop.hpp>
-#include <coil/context/listed_loop.hpp>
-#include <coil/core/backoff.hpp>
+#include <coil/context/detail/event_loop.hpp>
+#include <coil/context/detail/listed_loop.hpp>
+#include <coil/core/detail/backoff.hpp>
 
 #include <mutex>
 #include <utility>

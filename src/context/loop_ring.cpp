@@ -2,7 +2,7 @@
 
 #include "backend_choice.hpp"
 
-#include <coil/context/default_backend.hpp>
+#include <coil/context/detail/default_backend.hpp>
 #include <coil/context/detail/loop_ring.hpp>
 #include <coil/uring/syscall.hpp>
 

@@ -1,9 +1,9 @@
 #include "event_loop_enter.hpp"
 
+#include <coil/context/detail/event_loop.hpp>
 #include <coil/context/detail/loop_shutdown.hpp>
-#include <coil/context/event_loop.hpp>
+#include <coil/context/detail/sim_driver.hpp>
 #include <coil/context/runtime.hpp>
-#include <coil/context/sim_driver.hpp>
 #include <coil/uring/prep.hpp>
 
 #include <cstdint>

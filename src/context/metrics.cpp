@@ -1,7 +1,7 @@
 // Metrics: snapshots of a context's counters, and their text form.
 
-#include <coil/context/event_loop.hpp>
-#include <coil/context/live_metrics.hpp>
+#include <coil/context/detail/event_loop.hpp>
+#include <coil/context/detail/live_metrics.hpp>
 #include <coil/context/metrics.hpp>
 
 #include <algorithm>

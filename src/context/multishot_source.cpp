@@ -1,5 +1,5 @@
+#include <coil/context/detail/event_loop.hpp>
 #include <coil/context/detail/multishot_source.hpp>
-#include <coil/context/event_loop.hpp>
 
 #include <new>
 #include <utility>

@@ -1,4 +1,4 @@
-#include <coil/context/own_rings.hpp>
+#include <coil/context/detail/own_rings.hpp>
 
 #include <mutex>
 

@@ -1,7 +1,7 @@
 #include "spin_pause.hpp"
 
 #include <coil/context/detail/parker.hpp>
-#include <coil/core/frame_allocator.hpp>
+#include <coil/core/detail/frame_allocator.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -1,9 +1,9 @@
 #include "wait_cycles.hpp"
 
 #include <coil/context/detail/current_loop.hpp>
-#include <coil/context/event_loop.hpp>
-#include <coil/context/remote_child.hpp>
-#include <coil/core/backoff.hpp>
+#include <coil/context/detail/event_loop.hpp>
+#include <coil/context/detail/remote_child.hpp>
+#include <coil/core/detail/backoff.hpp>
 
 #include <utility>
 

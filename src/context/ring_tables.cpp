@@ -1,4 +1,4 @@
-#include <coil/context/ring_tables.hpp>
+#include <coil/context/detail/ring_tables.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -2,8 +2,8 @@
 #include "thread_name.hpp"
 
 #include <coil/context/detail/dump_registration.hpp>
+#include <coil/context/detail/sim_driver.hpp>
 #include <coil/context/runtime.hpp>
-#include <coil/context/sim_driver.hpp>
 
 #include <cstdint>
 #include <stdexcept>

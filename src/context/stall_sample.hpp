@@ -2,8 +2,8 @@
 
 #include "running_task.hpp"
 
-#include <coil/context/live_metrics.hpp>
-#include <coil/core/ready_queue.hpp>
+#include <coil/context/detail/live_metrics.hpp>
+#include <coil/core/detail/ready_queue.hpp>
 
 #include <array>
 #include <cstddef>

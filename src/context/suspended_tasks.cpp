@@ -1,7 +1,7 @@
 #include "suspended_tasks.hpp"
 
-#include <coil/context/event_loop.hpp>
-#include <coil/context/remote_child.hpp>
+#include <coil/context/detail/event_loop.hpp>
+#include <coil/context/detail/remote_child.hpp>
 
 namespace coil::detail {
 

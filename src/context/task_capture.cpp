@@ -1,6 +1,6 @@
 #include "task_capture.hpp"
 
-#include <coil/context/event_loop.hpp>
+#include <coil/context/detail/event_loop.hpp>
 #include <coil/core/detail/backtrace_awaiter.hpp>
 #include <coil/core/detail/frame_sizes.hpp>
 #include <coil/core/detail/top_level_task.hpp>

@@ -3,7 +3,7 @@
 #include "leaf_search.hpp"
 #include "task_snapshot.hpp"
 
-#include <coil/context/away_list.hpp>
+#include <coil/context/detail/away_list.hpp>
 #include <coil/context/detail/listed_children.hpp>
 #include <coil/core/detail/promise_base.hpp>
 

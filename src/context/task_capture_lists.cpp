@@ -2,7 +2,7 @@
 
 #include "task_capture.hpp"
 
-#include <coil/context/event_loop.hpp>
+#include <coil/context/detail/event_loop.hpp>
 #include <coil/core/detail/backtrace_awaiter.hpp>
 
 #include <algorithm>

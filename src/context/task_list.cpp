@@ -2,9 +2,9 @@
 
 #include <coil/base/late.hpp>
 #include <coil/context/detail/current_loop.hpp>
+#include <coil/context/detail/event_loop.hpp>
+#include <coil/context/detail/remote_child.hpp>
 #include <coil/context/detail/task_list.hpp>
-#include <coil/context/event_loop.hpp>
-#include <coil/context/remote_child.hpp>
 
 namespace coil::detail {
 

@@ -6,7 +6,7 @@
 #include "task_capture.hpp"
 
 #include <coil/context/detail/current_loop.hpp>
-#include <coil/context/event_loop.hpp>
+#include <coil/context/detail/event_loop.hpp>
 #include <coil/context/io_context.hpp>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-#include <coil/context/timer_wheel.hpp>
+#include <coil/context/detail/timer_wheel.hpp>
 
 #include <algorithm>
 #include <new>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <coil/context/detail/destructor_waits.hpp>
-#include <coil/context/remote_child.hpp>
+#include <coil/context/detail/remote_child.hpp>
 
 #include <vector>
 

@@ -1,6 +1,6 @@
 #include <coil/context/detail/sqe_slot.hpp>
 #include <coil/context/detail/wake_descriptor.hpp>
-#include <coil/core/backoff.hpp>
+#include <coil/core/detail/backoff.hpp>
 #include <coil/uring/prep.hpp>
 
 #include <cerrno>

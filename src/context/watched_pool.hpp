@@ -1,6 +1,6 @@
 #pragma once
 
-#include <coil/context/live_metrics.hpp>
+#include <coil/context/detail/live_metrics.hpp>
 
 #include <cstdint>
 #include <optional>

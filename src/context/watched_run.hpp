@@ -2,11 +2,11 @@
 
 #include "stall_places.hpp"
 
-#include <coil/context/live_metrics.hpp>
+#include <coil/context/detail/live_metrics.hpp>
+#include <coil/context/detail/turn_meter.hpp>
 #include <coil/context/options.hpp>
-#include <coil/context/turn_meter.hpp>
 #include <coil/context/watchdog.hpp>
-#include <coil/core/ready_queue.hpp>
+#include <coil/core/detail/ready_queue.hpp>
 
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
+#include <coil/core/detail/frame_allocator.hpp>
 #include <coil/core/detail/frame_sizes.hpp>
-#include <coil/core/frame_allocator.hpp>
-#include <coil/core/list_node.hpp>
+#include <coil/core/detail/list_node.hpp>
 
 #include <algorithm>
 #include <array>

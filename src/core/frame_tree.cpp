@@ -1,5 +1,5 @@
 #include <coil/core/detail/backtrace_awaiter.hpp>
-#include <coil/core/frame_tree.hpp>
+#include <coil/core/detail/frame_tree.hpp>
 
 #include <utility>
 

@@ -1,5 +1,5 @@
 #include <coil/context/join_handle.hpp>
-#include <coil/core/frame_tree.hpp>
+#include <coil/core/detail/frame_tree.hpp>
 #include <coil/exec/detail/async_state.hpp>
 
 #include <stdexcept>

@@ -1,4 +1,4 @@
-#include <coil/core/promise.hpp>
+#include <coil/core/detail/promise.hpp>
 #include <coil/exec/asyncify.hpp>
 
 namespace coil::detail {

@@ -4,7 +4,7 @@
 
 #include <coil/base/signals_blocked.hpp>
 #include <coil/context/detail/current_loop.hpp>
-#include <coil/core/frame_allocator.hpp>
+#include <coil/core/detail/frame_allocator.hpp>
 #include <coil/exec/blocking_pool.hpp>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-#include <coil/core/frame_allocator.hpp>
+#include <coil/core/detail/frame_allocator.hpp>
 #include <coil/exec/looper_executor.hpp>
 
 #include <atomic>

@@ -1,4 +1,4 @@
-#include <coil/core/transfer.hpp>
+#include <coil/core/detail/transfer.hpp>
 #include <coil/exec/blocking_pool.hpp>
 #include <coil/exec/detail/offload.hpp>
 

@@ -1,7 +1,7 @@
 #include <coil/context/detail/yield_awaiter.hpp>
 #include <coil/context/join_handle.hpp>
 #include <coil/core/detail/backtrace_awaiter.hpp>
-#include <coil/core/transfer.hpp>
+#include <coil/core/detail/transfer.hpp>
 #include <coil/exec/run_loop.hpp>
 
 #include <exception>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <coil/context/sim_driver.hpp>
+#include <coil/context/detail/sim_driver.hpp>
 #include <coil/exec/detail/work.hpp>
 
 namespace coil::detail {

@@ -3,7 +3,7 @@
 #include "../context/spin_pause.hpp"
 #include "thread_pool_state.hpp"
 
-#include <coil/core/frame_allocator.hpp>
+#include <coil/core/detail/frame_allocator.hpp>
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 
 #include "syscalls.hpp"
 
-#include <coil/context/event_loop.hpp>
+#include <coil/context/detail/event_loop.hpp>
 #include <coil/context/operation.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/core/task.hpp>

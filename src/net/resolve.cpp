@@ -1,9 +1,9 @@
 #include <coil/base/signals_blocked.hpp>
 #include <coil/context/detail/awaiter_base.hpp>
 #include <coil/context/detail/current_loop.hpp>
-#include <coil/context/event_loop.hpp>
-#include <coil/context/sim_driver.hpp>
-#include <coil/core/backoff.hpp>
+#include <coil/context/detail/event_loop.hpp>
+#include <coil/context/detail/sim_driver.hpp>
+#include <coil/core/detail/backoff.hpp>
 #include <coil/net/resolve.hpp>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-#include <coil/compose/child_group.hpp>
+#include <coil/compose/detail/child_group.hpp>
 #include <coil/compose/shield.hpp>
 #include <coil/compose/supervisor.hpp>
 #include <coil/compose/when_any.hpp>

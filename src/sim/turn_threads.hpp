@@ -1,6 +1,6 @@
 #pragma once
 
-#include <coil/context/event_loop.hpp>
+#include <coil/context/detail/event_loop.hpp>
 
 #include <condition_variable>
 #include <cstddef>

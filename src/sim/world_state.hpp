@@ -7,8 +7,8 @@
 #include "sim_backend.hpp"
 #include "turn_threads.hpp"
 
+#include <coil/context/detail/sim_driver.hpp>
 #include <coil/context/io_context.hpp>
-#include <coil/context/sim_driver.hpp>
 #include <coil/sim/host.hpp>
 #include <coil/sim/world.hpp>
 

@@ -6,7 +6,7 @@
 #include "support/running_backend.hpp"
 #include "support/seccomp.hpp"
 
-#include <coil/context/event_loop.hpp>
+#include <coil/context/detail/event_loop.hpp>
 
 #include <algorithm>
 #include <cerrno>

@@ -2,7 +2,7 @@
 
 #include "support/run.hpp"
 
-#include <coil/context/inbox.hpp>
+#include <coil/context/detail/inbox.hpp>
 
 #include <atomic>
 #include <thread>

@@ -4,11 +4,11 @@
 
 #include "support/run.hpp"
 
+#include <coil/context/detail/inbox.hpp>
+#include <coil/context/detail/live_metrics.hpp>
 #include <coil/context/detail/loop_ring.hpp>
 #include <coil/context/detail/sqe_slot.hpp>
-#include <coil/context/inbox.hpp>
-#include <coil/context/live_metrics.hpp>
-#include <coil/context/turn_meter.hpp>
+#include <coil/context/detail/turn_meter.hpp>
 #include <coil/uring/epoll_backend.hpp>
 #include <coil/uring/prep.hpp>
 

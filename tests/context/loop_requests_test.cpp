@@ -1,10 +1,10 @@
 // Requests to stop a loop, and a loop's sleep between two turns.
 
 #include <coil/context/detail/driver_link.hpp>
+#include <coil/context/detail/inbox.hpp>
+#include <coil/context/detail/loop_signals.hpp>
+#include <coil/context/detail/sim_driver.hpp>
 #include <coil/context/detail/stop_requests.hpp>
-#include <coil/context/inbox.hpp>
-#include <coil/context/loop_signals.hpp>
-#include <coil/context/sim_driver.hpp>
 
 #include <gtest/gtest.h>
 

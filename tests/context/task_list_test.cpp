@@ -2,8 +2,8 @@
 
 #include <coil/context/detail/destructor_waits.hpp>
 #include <coil/context/detail/kill_requests.hpp>
+#include <coil/context/detail/remote_child.hpp>
 #include <coil/context/detail/task_list.hpp>
-#include <coil/context/remote_child.hpp>
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include "support/run.hpp"
 
-#include <coil/context/timer_wheel.hpp>
+#include <coil/context/detail/timer_wheel.hpp>
 
 #include <algorithm>
 #include <cstdint>

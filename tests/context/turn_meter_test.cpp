@@ -1,6 +1,6 @@
 // Tests the meter with a simulated clock.
 
-#include <coil/context/turn_meter.hpp>
+#include <coil/context/detail/turn_meter.hpp>
 
 #include <gtest/gtest.h>
 

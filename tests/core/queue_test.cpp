@@ -2,8 +2,8 @@
 
 #include "support/run.hpp"
 
-#include <coil/core/queue.hpp>
-#include <coil/core/ready_queue.hpp>
+#include <coil/core/detail/queue.hpp>
+#include <coil/core/detail/ready_queue.hpp>
 
 #include <gtest/gtest.h>
 

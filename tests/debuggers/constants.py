@@ -13,8 +13,8 @@ from coil_debug import children, names, printers, tasks  # noqa: E402
 HEADERS = ROOT / 'include' / 'coil'
 # A value, the file that defines it, and what this file must contain ($ is the value).
 SOURCES = [
-    (tasks.TICK_SHIFT, 'context/timer_wheel.hpp', 'tick_shift = $;'),
-    (tasks.READY_CAPACITY, 'core/ready_queue.hpp', 'capacity = $;'),
+    (tasks.TICK_SHIFT, 'context/detail/timer_wheel.hpp', 'tick_shift = $;'),
+    (tasks.READY_CAPACITY, 'core/detail/ready_queue.hpp', 'capacity = $;'),
     (tasks.COMPLETED, 'context/detail/sqe_slot.hpp', 'completed = $,'),
     (tasks.LIMIT, 'context/detail/sqe_slot.hpp', 'limit = $,'),
     (tasks.TIMED, 'context/detail/op_state.hpp', 'timed = $,'),
@@ -32,7 +32,7 @@ ENUMERATIONS = [
      'enum class wait_kind : std::uintptr_t {'),
     (['fresh', 'pending', 'done', 'resumed'], 'context/detail/awaiter_base.hpp', 'enum class phase : std::uintptr_t {'),
     (['idle', 'prepared', 'queued'], 'context/detail/op_state.hpp', 'enum class phase : std::uint8_t {'),
-    (['free', 'running', 'serviced'], 'context/listed_loop.hpp', 'enum class use : unsigned char {'),
+    (['free', 'running', 'serviced'], 'context/detail/listed_loop.hpp', 'enum class use : unsigned char {'),
 ]
 
 

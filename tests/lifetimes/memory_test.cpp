@@ -2,7 +2,7 @@
 
 #include "lifetimes/support.hpp"
 
-#include <coil/core/frame_allocator.hpp>
+#include <coil/core/detail/frame_allocator.hpp>
 
 #include <array>
 #include <chrono>

@@ -1,7 +1,7 @@
 #pragma once
 
-// Relacy's atomics with the interface that coil's handshakes use (coil/core/atomics.hpp), and plain
-// variables that it checks for data races.
+// Relacy's atomics with the interface that coil's handshakes use (coil/core/detail/atomics.hpp),
+// and plain variables that it checks for data races.
 
 #include <atomic>
 #include <source_location>

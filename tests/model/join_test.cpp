@@ -3,7 +3,7 @@
 
 #include "model/parts.hpp"
 
-#include <coil/context/join_handshake.hpp>
+#include <coil/context/detail/join_handshake.hpp>
 
 namespace {
 

@@ -4,7 +4,7 @@
 
 #include "model/check.hpp"
 
-#include <coil/context/inbox.hpp>
+#include <coil/context/detail/inbox.hpp>
 
 #include <memory>
 

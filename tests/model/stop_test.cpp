@@ -3,7 +3,7 @@
 
 #include "model/parts.hpp"
 
-#include <coil/context/loop_signals.hpp>
+#include <coil/context/detail/loop_signals.hpp>
 
 namespace {
 

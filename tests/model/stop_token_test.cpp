@@ -2,7 +2,7 @@
 
 #include "model/parts.hpp"
 
-#include <coil/core/stop_state.hpp>
+#include <coil/core/detail/stop_state.hpp>
 
 namespace {
 

@@ -4,8 +4,8 @@
 
 #include "model/parts.hpp"
 
-#include <coil/context/inbox.hpp>
-#include <coil/core/stop_state.hpp>
+#include <coil/context/detail/inbox.hpp>
+#include <coil/core/detail/stop_state.hpp>
 
 namespace {
 

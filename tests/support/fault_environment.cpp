@@ -6,7 +6,7 @@
 
 #include "support/fault_backend.hpp"
 
-#include <coil/context/default_backend.hpp>
+#include <coil/context/detail/default_backend.hpp>
 
 #include <cstdint>
 #include <cstdio>

@@ -2,16 +2,16 @@
 
 #include <coil/base/assert.hpp>
 #include <coil/base/late.hpp>
-#include <coil/compose/child.hpp>
 #include <coil/compose/child_handle.hpp>
-#include <coil/compose/children.hpp>
+#include <coil/compose/detail/child.hpp>
+#include <coil/compose/detail/children.hpp>
 #include <coil/compose/detail/nursery.hpp>
 #include <coil/compose/detail/scope_child.hpp>
-#include <coil/context/event_loop.hpp>
+#include <coil/context/detail/event_loop.hpp>
 #include <coil/core/awaitable.hpp>
 #include <coil/core/detail/kept_function.hpp>
+#include <coil/core/detail/promise.hpp>
 #include <coil/core/inplace_stop_token.hpp>
-#include <coil/core/promise.hpp>
 #include <coil/core/task.hpp>
 #include <coil/core/this_task.hpp>
 

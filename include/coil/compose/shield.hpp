@@ -1,10 +1,10 @@
 #pragma once
 
-#include <coil/compose/child.hpp>
+#include <coil/compose/detail/child.hpp>
 #include <coil/compose/detail/explain_child.hpp>
 #include <coil/compose/detail/shielded_awaiter.hpp>
 #include <coil/core/awaitable.hpp>
-#include <coil/core/promise.hpp>
+#include <coil/core/detail/promise.hpp>
 #include <coil/core/task.hpp>
 
 #include <type_traits>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <coil/base/std_chrono.hpp>
-#include <coil/compose/child.hpp>
+#include <coil/compose/detail/child.hpp>
 #include <coil/compose/detail/explain_child.hpp>
 #include <coil/compose/detail/limited_child.hpp>
 #include <coil/context/sleep.hpp>

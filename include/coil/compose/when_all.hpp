@@ -1,6 +1,6 @@
 #pragma once
 
-#include <coil/compose/children.hpp>
+#include <coil/compose/detail/children.hpp>
 #include <coil/compose/detail/when_all_awaiter.hpp>
 #include <coil/core/awaitable.hpp>
 #include <coil/core/task.hpp>

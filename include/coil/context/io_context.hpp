@@ -3,7 +3,7 @@
 #include <coil/context/detail/admin_registration.hpp>
 #include <coil/context/detail/checked_number.hpp>
 #include <coil/context/detail/dump_registration.hpp>
-#include <coil/context/event_loop.hpp>
+#include <coil/context/detail/event_loop.hpp>
 #include <coil/context/join_handle.hpp>
 #include <coil/context/metrics.hpp>
 #include <coil/context/options.hpp>

@@ -3,10 +3,10 @@
 #include <coil/base/exchange.hpp>
 #include <coil/context/detail/awaiter_base.hpp>
 #include <coil/context/detail/current_loop.hpp>
+#include <coil/context/detail/event_loop.hpp>
 #include <coil/context/detail/join_state.hpp>
-#include <coil/context/event_loop.hpp>
 #include <coil/core/awaitable.hpp>
-#include <coil/core/backoff.hpp>
+#include <coil/core/detail/backoff.hpp>
 
 #include <coroutine>
 #include <stdexcept>

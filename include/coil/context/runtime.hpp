@@ -2,10 +2,10 @@
 
 #include <coil/base/owned.hpp>
 #include <coil/context/detail/checked_number.hpp>
+#include <coil/context/detail/quiescence.hpp>
 #include <coil/context/dispatcher.hpp>
 #include <coil/context/io_context.hpp>
 #include <coil/context/processors.hpp>
-#include <coil/context/quiescence.hpp>
 #include <coil/context/this_context.hpp>
 #include <coil/core/config.hpp>
 #include <coil/core/task.hpp>

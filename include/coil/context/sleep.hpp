@@ -3,8 +3,8 @@
 #include <coil/base/std_chrono.hpp>
 #include <coil/context/detail/current_loop.hpp>
 #include <coil/context/detail/durations.hpp>
+#include <coil/context/detail/event_loop.hpp>
 #include <coil/context/detail/sleep_awaiter.hpp>
-#include <coil/context/event_loop.hpp>
 #include <coil/core/awaitable.hpp>
 #include <coil/core/task.hpp>
 

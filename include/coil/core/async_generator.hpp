@@ -4,12 +4,12 @@
 #include <coil/core/awaitable.hpp>
 #include <coil/core/config.hpp>
 #include <coil/core/detail/async_generator_promise.hpp>
-#include <coil/core/frame_tree.hpp>
+#include <coil/core/detail/frame_tree.hpp>
+#include <coil/core/detail/promise.hpp>
+#include <coil/core/detail/queue.hpp>
+#include <coil/core/detail/transfer.hpp>
 #include <coil/core/inplace_stop_token.hpp>
-#include <coil/core/promise.hpp>
-#include <coil/core/queue.hpp>
 #include <coil/core/this_task.hpp>
-#include <coil/core/transfer.hpp>
 
 #include <coroutine>
 #include <exception>

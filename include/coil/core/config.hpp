@@ -14,7 +14,7 @@ destroyed twice). Use clang 17+ or GCC 14+, or define COIL_ALLOW_GCC12 if you ac
 
 // Clang compiles a coroutine_handle returned from await_suspend as a tail call at every
 // optimisation level. GCC does so only at -O2 without sanitizers, so there the driver loop of
-// core/transfer.hpp resumes the next coroutine instead (guarantee G10).
+// core/detail/transfer.hpp resumes the next coroutine instead (guarantee G10).
 #if defined(__clang__)
 #define COIL_SYMMETRIC_TRANSFER 1
 #else

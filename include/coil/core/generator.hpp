@@ -3,8 +3,8 @@
 #include <coil/base/assert.hpp>
 #include <coil/base/exchange.hpp>
 #include <coil/core/config.hpp>
-#include <coil/core/frame_allocator.hpp>
-#include <coil/core/transfer.hpp>
+#include <coil/core/detail/frame_allocator.hpp>
+#include <coil/core/detail/transfer.hpp>
 
 #include <atomic>
 #include <concepts>

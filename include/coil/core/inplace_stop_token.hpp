@@ -2,7 +2,7 @@
 
 #include <coil/base/exchange.hpp>
 #include <coil/core/detail/stop_callback.hpp>
-#include <coil/core/stop_state.hpp>
+#include <coil/core/detail/stop_state.hpp>
 
 #include <concepts>
 #include <type_traits>

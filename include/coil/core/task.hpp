@@ -3,9 +3,9 @@
 #include <coil/base/assert.hpp>
 #include <coil/base/exchange.hpp>
 #include <coil/core/detail/debug_reports.hpp>
+#include <coil/core/detail/frame_tree.hpp>
+#include <coil/core/detail/promise.hpp>
 #include <coil/core/detail/task_promise.hpp>
-#include <coil/core/frame_tree.hpp>
-#include <coil/core/promise.hpp>
 #include <coil/core/this_task.hpp>
 
 #include <concepts>

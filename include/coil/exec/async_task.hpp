@@ -1,9 +1,9 @@
 #pragma once
 
 #include <coil/base/exchange.hpp>
-#include <coil/core/promise.hpp>
+#include <coil/core/detail/promise.hpp>
+#include <coil/core/detail/transfer.hpp>
 #include <coil/core/task.hpp>
-#include <coil/core/transfer.hpp>
 #include <coil/exec/any_executor.hpp>
 #include <coil/exec/default_executor.hpp>
 #include <coil/exec/detail/async_callbacks.hpp>

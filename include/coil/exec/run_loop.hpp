@@ -1,7 +1,7 @@
 #pragma once
 
 #include <coil/base/owned.hpp>
-#include <coil/core/promise.hpp>
+#include <coil/core/detail/promise.hpp>
 #include <coil/core/task.hpp>
 #include <coil/exec/detail/remote_op.hpp>
 #include <coil/exec/detail/work.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <coil/context/detail/ring_tables.hpp>
 #include <coil/context/operation.hpp>
-#include <coil/context/ring_tables.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/uring/abi.hpp>
 

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <coil/base/exchange.hpp>
-#include <coil/context/event_loop.hpp>
+#include <coil/context/detail/event_loop.hpp>
 #include <coil/context/operation.hpp>
 #include <coil/core/awaitable.hpp>
-#include <coil/core/queue.hpp>
+#include <coil/core/detail/queue.hpp>
 
 #include <cerrno>
 #include <coroutine>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <coil/base/std_chrono.hpp>
-#include <coil/context/event_loop.hpp>
+#include <coil/context/detail/event_loop.hpp>
 #include <coil/context/multishot.hpp>
 #include <coil/context/sleep.hpp>
 #include <coil/io/descriptor.hpp>

@@ -2,7 +2,7 @@
 
 #include <coil/base/assert.hpp>
 #include <coil/context/detail/current_loop.hpp>
-#include <coil/context/event_loop.hpp>
+#include <coil/context/detail/event_loop.hpp>
 #include <coil/core/buffer.hpp>
 #include <coil/core/detail/debug_reports.hpp>
 #include <coil/io/descriptor.hpp>

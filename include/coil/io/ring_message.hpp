@@ -1,7 +1,7 @@
 #pragma once
 
+#include <coil/context/detail/own_rings.hpp>
 #include <coil/context/operation.hpp>
-#include <coil/context/own_rings.hpp>
 #include <coil/uring/prep.hpp>
 
 #include <cstdint>

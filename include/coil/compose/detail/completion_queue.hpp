@@ -1,7 +1,7 @@
 #pragma once
 
 #include <coil/compose/detail/nursery.hpp>
-#include <coil/core/linked_fifo.hpp>
+#include <coil/core/detail/linked_fifo.hpp>
 
 #include <cstddef>
 #include <exception>

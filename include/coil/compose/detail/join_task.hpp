@@ -2,7 +2,7 @@
 
 #include <coil/compose/detail/nursery.hpp>
 #include <coil/core/awaitable.hpp>
-#include <coil/core/promise.hpp>
+#include <coil/core/detail/promise.hpp>
 #include <coil/core/task.hpp>
 
 #include <concepts>

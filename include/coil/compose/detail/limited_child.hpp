@@ -1,12 +1,12 @@
 #pragma once
 
 #include <coil/base/std_chrono.hpp>
-#include <coil/compose/child.hpp>
-#include <coil/compose/child_group.hpp>
+#include <coil/compose/detail/child.hpp>
+#include <coil/compose/detail/child_group.hpp>
+#include <coil/context/detail/timer_wheel.hpp>
 #include <coil/context/multishot.hpp>
 #include <coil/context/operation.hpp>
 #include <coil/context/sleep.hpp>
-#include <coil/context/timer_wheel.hpp>
 #include <coil/core/awaitable.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/core/this_task.hpp>

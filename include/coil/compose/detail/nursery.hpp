@@ -2,18 +2,18 @@
 
 #include <coil/base/exchange.hpp>
 #include <coil/base/late.hpp>
-#include <coil/compose/child_group.hpp>
+#include <coil/compose/detail/child_group.hpp>
 #include <coil/context/detail/awaiter_base.hpp>
+#include <coil/context/detail/event_loop.hpp>
 #include <coil/context/detail/listed_children.hpp>
 #include <coil/context/detail/task_name.hpp>
-#include <coil/context/event_loop.hpp>
 #include <coil/core/awaitable.hpp>
-#include <coil/core/frame_allocator.hpp>
-#include <coil/core/frame_tree.hpp>
+#include <coil/core/detail/frame_allocator.hpp>
+#include <coil/core/detail/frame_tree.hpp>
+#include <coil/core/detail/linked_fifo.hpp>
+#include <coil/core/detail/list_node.hpp>
+#include <coil/core/detail/promise.hpp>
 #include <coil/core/inplace_stop_token.hpp>
-#include <coil/core/linked_fifo.hpp>
-#include <coil/core/list_node.hpp>
-#include <coil/core/promise.hpp>
 #include <coil/core/task.hpp>
 
 #include <concepts>

@@ -2,7 +2,7 @@
 
 #include <coil/base/exchange.hpp>
 #include <coil/base/std_chrono.hpp>
-#include <coil/compose/child_group.hpp>
+#include <coil/compose/detail/child_group.hpp>
 #include <coil/context/context_clock.hpp>
 #include <coil/context/sleep.hpp>
 #include <coil/core/task.hpp>

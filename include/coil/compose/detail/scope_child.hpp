@@ -1,13 +1,13 @@
 #pragma once
 
 #include <coil/base/exchange.hpp>
-#include <coil/compose/child.hpp>
-#include <coil/compose/child_group.hpp>
-#include <coil/compose/children.hpp>
-#include <coil/context/event_loop.hpp>
+#include <coil/compose/detail/child.hpp>
+#include <coil/compose/detail/child_group.hpp>
+#include <coil/compose/detail/children.hpp>
+#include <coil/context/detail/event_loop.hpp>
 #include <coil/core/awaitable.hpp>
+#include <coil/core/detail/promise.hpp>
 #include <coil/core/inplace_stop_token.hpp>
-#include <coil/core/promise.hpp>
 #include <coil/core/task.hpp>
 
 #include <concepts>

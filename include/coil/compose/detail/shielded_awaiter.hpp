@@ -1,8 +1,8 @@
 #pragma once
 
-#include <coil/compose/child.hpp>
+#include <coil/compose/detail/child.hpp>
 #include <coil/core/awaitable.hpp>
-#include <coil/core/promise.hpp>
+#include <coil/core/detail/promise.hpp>
 #include <coil/core/task.hpp>
 
 #include <concepts>

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <coil/compose/child_group.hpp>
-#include <coil/compose/children.hpp>
+#include <coil/compose/detail/child_group.hpp>
+#include <coil/compose/detail/children.hpp>
 #include <coil/core/awaitable.hpp>
 #include <coil/core/task.hpp>
 #include <coil/core/this_task.hpp>

@@ -3,8 +3,8 @@
 #include <coil/base/assert.hpp>
 #include <coil/context/detail/current_loop.hpp>
 #include <coil/context/detail/probes.hpp>
+#include <coil/core/detail/queue.hpp>
 #include <coil/core/inplace_stop_token.hpp>
-#include <coil/core/queue.hpp>
 #include <coil/core/this_task.hpp>
 
 #include <atomic>

@@ -2,7 +2,7 @@
 
 #include <coil/base/assert.hpp>
 #include <coil/base/exchange.hpp>
-#include <coil/context/inbox.hpp>
+#include <coil/context/detail/inbox.hpp>
 
 namespace coil::detail {
 

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <coil/base/minmax.hpp>
+#include <coil/context/detail/timer_wheel.hpp>
 #include <coil/context/idle_policy.hpp>
-#include <coil/context/timer_wheel.hpp>
 
 #include <cstdint>
 

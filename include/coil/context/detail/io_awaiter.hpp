@@ -3,9 +3,9 @@
 #include <coil/base/assert.hpp>
 #include <coil/context/detail/buffer_check.hpp>
 #include <coil/context/detail/current_loop.hpp>
+#include <coil/context/detail/event_loop.hpp>
 #include <coil/context/detail/io_element.hpp>
 #include <coil/context/detail/io_op.hpp>
-#include <coil/context/event_loop.hpp>
 #include <coil/core/detail/debug_reports.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/this_task.hpp>

@@ -4,9 +4,9 @@
 #include <coil/context/detail/awaiter_base.hpp>
 #include <coil/context/detail/op_state.hpp>
 #include <coil/context/detail/sqe_slot.hpp>
+#include <coil/core/detail/linked_fifo.hpp>
+#include <coil/core/detail/queue.hpp>
 #include <coil/core/inplace_stop_token.hpp>
-#include <coil/core/linked_fifo.hpp>
-#include <coil/core/queue.hpp>
 #include <coil/uring/abi.hpp>
 
 #include <coroutine>

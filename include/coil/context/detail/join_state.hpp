@@ -1,13 +1,13 @@
 #pragma once
 
 #include <coil/base/exchange.hpp>
+#include <coil/context/detail/join_handshake.hpp>
 #include <coil/context/detail/task_name.hpp>
-#include <coil/context/join_handshake.hpp>
 #include <coil/core/detail/backtrace_awaiter.hpp>
-#include <coil/core/frame_allocator.hpp>
-#include <coil/core/frame_tree.hpp>
+#include <coil/core/detail/frame_allocator.hpp>
+#include <coil/core/detail/frame_tree.hpp>
+#include <coil/core/detail/promise.hpp>
 #include <coil/core/inplace_stop_token.hpp>
-#include <coil/core/promise.hpp>
 #include <coil/core/task.hpp>
 
 #include <coroutine>

@@ -2,7 +2,7 @@
 
 #include <coil/context/detail/destructor_waits.hpp>
 #include <coil/context/detail/task_list.hpp>
-#include <coil/core/promise.hpp>
+#include <coil/core/detail/promise.hpp>
 
 #include <algorithm>
 
@@ -11,7 +11,7 @@ namespace coil::detail {
 class event_loop;
 class remote_child_owner;
 
-/// Destroys remote children on request (context/remote_child.hpp): tasks on this loop whose
+/// Destroys remote children on request (context/detail/remote_child.hpp): tasks on this loop whose
 /// awaiter, on another context or executor, waits for them in the destructor of its frame. Owner
 /// thread.
 ///

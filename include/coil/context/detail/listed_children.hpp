@@ -1,7 +1,7 @@
 #pragma once
 
+#include <coil/core/detail/list_node.hpp>
 #include <coil/core/detail/promise_base.hpp>
-#include <coil/core/list_node.hpp>
 
 #include <cstddef>
 #include <memory>

@@ -2,12 +2,12 @@
 
 #include <coil/base/late.hpp>
 #include <coil/base/std_chrono.hpp>
+#include <coil/context/detail/live_metrics.hpp>
+#include <coil/context/detail/own_rings.hpp>
 #include <coil/context/detail/probes.hpp>
-#include <coil/context/live_metrics.hpp>
+#include <coil/context/detail/ring_tables.hpp>
 #include <coil/context/options.hpp>
-#include <coil/context/own_rings.hpp>
-#include <coil/context/ring_tables.hpp>
-#include <coil/core/list_node.hpp>
+#include <coil/core/detail/list_node.hpp>
 #include <coil/uring/ring.hpp>
 
 #include <cerrno>

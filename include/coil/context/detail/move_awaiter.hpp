@@ -1,8 +1,8 @@
 #pragma once
 
 #include <coil/context/detail/current_loop.hpp>
-#include <coil/context/event_loop.hpp>
-#include <coil/core/promise.hpp>
+#include <coil/context/detail/event_loop.hpp>
+#include <coil/core/detail/promise.hpp>
 
 #include <concepts>
 #include <coroutine>

@@ -5,8 +5,8 @@
 #include <coil/context/detail/current_loop.hpp>
 #include <coil/context/detail/io_op.hpp>
 #include <coil/context/detail/sqe_slot.hpp>
+#include <coil/context/detail/timer_wheel.hpp>
 #include <coil/context/sleep.hpp>
-#include <coil/context/timer_wheel.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/this_task.hpp>
 #include <coil/uring/abi.hpp>

@@ -3,11 +3,11 @@
 #include <coil/base/exchange.hpp>
 #include <coil/base/minmax.hpp>
 #include <coil/context/detail/idle_history.hpp>
+#include <coil/context/detail/inbox.hpp>
+#include <coil/context/detail/live_metrics.hpp>
 #include <coil/context/detail/loop_ring.hpp>
+#include <coil/context/detail/turn_meter.hpp>
 #include <coil/context/detail/wake_descriptor.hpp>
-#include <coil/context/inbox.hpp>
-#include <coil/context/live_metrics.hpp>
-#include <coil/context/turn_meter.hpp>
 
 #include <cstdint>
 

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <coil/context/detail/descriptor_owners.hpp>
-#include <coil/context/event_loop.hpp>
-#include <coil/context/sim_driver.hpp>
+#include <coil/context/detail/event_loop.hpp>
+#include <coil/context/detail/sim_driver.hpp>
 #include <coil/uring/perform.hpp>
 #include <coil/uring/prep.hpp>
 

@@ -2,9 +2,9 @@
 
 #include <coil/base/exchange.hpp>
 #include <coil/context/detail/current_loop.hpp>
-#include <coil/core/callback_coroutine.hpp>
-#include <coil/core/queue.hpp>
-#include <coil/core/ready_queue.hpp>
+#include <coil/core/detail/callback_coroutine.hpp>
+#include <coil/core/detail/queue.hpp>
+#include <coil/core/detail/ready_queue.hpp>
 
 namespace coil::detail {
 

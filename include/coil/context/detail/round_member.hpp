@@ -1,8 +1,8 @@
 #pragma once
 
 #include <coil/base/exchange.hpp>
-#include <coil/context/inbox.hpp>
-#include <coil/context/quiescence.hpp>
+#include <coil/context/detail/inbox.hpp>
+#include <coil/context/detail/quiescence.hpp>
 
 namespace coil {
 class runtime;

@@ -2,8 +2,8 @@
 
 #include <coil/context/detail/awaiter_base.hpp>
 #include <coil/context/detail/current_loop.hpp>
-#include <coil/context/event_loop.hpp>
-#include <coil/context/timer_wheel.hpp>
+#include <coil/context/detail/event_loop.hpp>
+#include <coil/context/detail/timer_wheel.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/io_result.hpp>
 

@@ -2,7 +2,7 @@
 
 #include <coil/base/assert.hpp>
 #include <coil/base/exchange.hpp>
-#include <coil/context/loop_signals.hpp>
+#include <coil/context/detail/loop_signals.hpp>
 
 namespace coil::detail {
 

@@ -2,10 +2,10 @@
 
 #include <coil/base/assert.hpp>
 #include <coil/base/exchange.hpp>
-#include <coil/context/away_list.hpp>
+#include <coil/context/detail/away_list.hpp>
 #include <coil/context/detail/listed_children.hpp>
-#include <coil/context/live_metrics.hpp>
-#include <coil/core/promise.hpp>
+#include <coil/context/detail/live_metrics.hpp>
+#include <coil/core/detail/promise.hpp>
 
 #include <cstddef>
 #include <cstdint>

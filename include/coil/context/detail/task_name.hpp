@@ -2,7 +2,7 @@
 
 #include <coil/base/assert.hpp>
 #include <coil/base/std_chrono.hpp>
-#include <coil/core/frame_allocator.hpp>
+#include <coil/core/detail/frame_allocator.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <coil/context/detail/io_op.hpp>
+#include <coil/context/detail/timer_wheel.hpp>
 #include <coil/context/sleep.hpp>
-#include <coil/context/timer_wheel.hpp>
 
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <coil/context/detail/loop_ring.hpp>
-#include <coil/context/loop_signals.hpp>
+#include <coil/context/detail/loop_signals.hpp>
 
 #include <cstdint>
 

@@ -2,9 +2,9 @@
 
 #include <coil/base/exchange.hpp>
 #include <coil/context/detail/current_loop.hpp>
-#include <coil/context/event_loop.hpp>
-#include <coil/core/promise.hpp>
-#include <coil/core/queue.hpp>
+#include <coil/context/detail/event_loop.hpp>
+#include <coil/core/detail/promise.hpp>
+#include <coil/core/detail/queue.hpp>
 
 #include <coroutine>
 

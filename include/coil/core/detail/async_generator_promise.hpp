@@ -2,10 +2,10 @@
 
 #include <coil/base/exchange.hpp>
 #include <coil/core/detail/exception_chain.hpp>
+#include <coil/core/detail/promise.hpp>
+#include <coil/core/detail/queue.hpp>
+#include <coil/core/detail/transfer.hpp>
 #include <coil/core/inplace_stop_token.hpp>
-#include <coil/core/promise.hpp>
-#include <coil/core/queue.hpp>
-#include <coil/core/transfer.hpp>
 
 #include <concepts>
 #include <coroutine>

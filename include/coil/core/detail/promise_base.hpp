@@ -2,11 +2,11 @@
 
 #include <coil/core/config.hpp>
 #include <coil/core/detail/await_count.hpp>
+#include <coil/core/detail/frame_allocator.hpp>
+#include <coil/core/detail/queue.hpp>
 #include <coil/core/detail/task_owner.hpp>
 #include <coil/core/detail/task_state.hpp>
-#include <coil/core/frame_allocator.hpp>
 #include <coil/core/inplace_stop_token.hpp>
-#include <coil/core/queue.hpp>
 
 #include <concepts>
 #include <coroutine>
@@ -113,7 +113,7 @@ public:
 
     // ---- the tree of frames
     // Each suspended task stores what it awaits and owns, so that a loop can destroy a tree from
-    // its leaves upwards (core/frame_tree.hpp).
+    // its leaves upwards (core/detail/frame_tree.hpp).
 
     /// Called on a child when `above` starts to await it; null: the awaiting coroutine is not a
     /// task.

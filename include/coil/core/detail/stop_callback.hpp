@@ -1,7 +1,7 @@
 #pragma once
 
-#include <coil/core/queue.hpp>
-#include <coil/core/stop_state.hpp>
+#include <coil/core/detail/queue.hpp>
+#include <coil/core/detail/stop_state.hpp>
 
 namespace coil {
 

@@ -2,9 +2,9 @@
 
 #include <coil/core/awaitable.hpp>
 #include <coil/core/detail/exception_chain.hpp>
+#include <coil/core/detail/promise.hpp>
 #include <coil/core/detail/range_concepts.hpp>
 #include <coil/core/io_result.hpp>
-#include <coil/core/promise.hpp>
 
 #include <concepts>
 #include <coroutine>

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <coil/core/detail/exception_chain.hpp>
-#include <coil/core/promise.hpp>
-#include <coil/core/transfer.hpp>
+#include <coil/core/detail/promise.hpp>
+#include <coil/core/detail/transfer.hpp>
 #include <coil/exec/any_executor.hpp>
 #include <coil/exec/default_executor.hpp>
 #include <coil/exec/detail/async_state.hpp>

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <coil/core/frame_allocator.hpp>
-#include <coil/core/list_node.hpp>
-#include <coil/core/promise.hpp>
+#include <coil/core/detail/frame_allocator.hpp>
+#include <coil/core/detail/list_node.hpp>
+#include <coil/core/detail/promise.hpp>
 #include <coil/exec/any_executor.hpp>
 #include <coil/exec/detail/remote_op.hpp>
 

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <coil/context/detail/claim_once.hpp>
-#include <coil/core/frame_allocator.hpp>
-#include <coil/core/promise.hpp>
+#include <coil/core/detail/frame_allocator.hpp>
+#include <coil/core/detail/promise.hpp>
 #include <coil/core/task.hpp>
 #include <coil/exec/detail/offload.hpp>
 #include <coil/exec/detail/work.hpp>

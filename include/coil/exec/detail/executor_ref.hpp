@@ -1,6 +1,6 @@
 #pragma once
 
-#include <coil/context/event_loop.hpp>
+#include <coil/context/detail/event_loop.hpp>
 #include <coil/context/io_context.hpp>
 #include <coil/exec/detail/work.hpp>
 #include <coil/exec/executor.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <coil/core/config.hpp>
-#include <coil/core/frame_allocator.hpp>
+#include <coil/core/detail/frame_allocator.hpp>
 #include <coil/exec/detail/work.hpp>
 
 #include <atomic>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <coil/base/assert.hpp>
-#include <coil/core/atomics.hpp>
+#include <coil/core/detail/atomics.hpp>
 
 #include <atomic>
 

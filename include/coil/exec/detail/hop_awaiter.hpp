@@ -1,10 +1,10 @@
 #pragma once
 
 #include <coil/context/detail/current_loop.hpp>
+#include <coil/context/detail/event_loop.hpp>
+#include <coil/context/detail/listed_loop.hpp>
 #include <coil/context/detail/move_awaiter.hpp>
-#include <coil/context/event_loop.hpp>
-#include <coil/context/listed_loop.hpp>
-#include <coil/core/promise.hpp>
+#include <coil/core/detail/promise.hpp>
 #include <coil/exec/detail/executor_ref.hpp>
 #include <coil/exec/detail/remote_op.hpp>
 #include <coil/exec/detail/resume_target.hpp>

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <coil/context/away_list.hpp>
+#include <coil/context/detail/away_list.hpp>
+#include <coil/core/detail/promise.hpp>
 #include <coil/core/inplace_stop_token.hpp>
-#include <coil/core/promise.hpp>
 #include <coil/core/this_task.hpp>
 #include <coil/exec/detail/remote_op.hpp>
 

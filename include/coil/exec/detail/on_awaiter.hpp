@@ -2,18 +2,18 @@
 
 #include <coil/base/assert.hpp>
 #include <coil/base/late.hpp>
-#include <coil/context/away_list.hpp>
+#include <coil/context/detail/away_list.hpp>
+#include <coil/context/detail/event_loop.hpp>
 #include <coil/context/detail/join_state.hpp>
-#include <coil/context/event_loop.hpp>
-#include <coil/context/remote_child.hpp>
+#include <coil/context/detail/remote_child.hpp>
 #include <coil/core/awaitable.hpp>
-#include <coil/core/frame_allocator.hpp>
-#include <coil/core/frame_tree.hpp>
+#include <coil/core/detail/frame_allocator.hpp>
+#include <coil/core/detail/frame_tree.hpp>
+#include <coil/core/detail/promise.hpp>
+#include <coil/core/detail/transfer.hpp>
 #include <coil/core/inplace_stop_token.hpp>
-#include <coil/core/promise.hpp>
 #include <coil/core/task.hpp>
 #include <coil/core/this_task.hpp>
-#include <coil/core/transfer.hpp>
 #include <coil/exec/detail/executor_ref.hpp>
 #include <coil/exec/detail/remote_op.hpp>
 #include <coil/exec/detail/resume_target.hpp>

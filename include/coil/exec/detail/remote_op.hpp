@@ -2,10 +2,10 @@
 
 #include <coil/base/assert.hpp>
 #include <coil/base/exchange.hpp>
-#include <coil/context/away_list.hpp>
+#include <coil/context/detail/away_list.hpp>
 #include <coil/context/detail/current_loop.hpp>
-#include <coil/context/event_loop.hpp>
-#include <coil/core/promise.hpp>
+#include <coil/context/detail/event_loop.hpp>
+#include <coil/core/detail/promise.hpp>
 #include <coil/exec/detail/executor_ref.hpp>
 #include <coil/exec/detail/handoff.hpp>
 #include <coil/exec/detail/resume_target.hpp>

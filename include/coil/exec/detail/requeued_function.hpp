@@ -1,7 +1,7 @@
 #pragma once
 
+#include <coil/core/detail/promise.hpp>
 #include <coil/core/inplace_stop_token.hpp>
-#include <coil/core/promise.hpp>
 #include <coil/core/task.hpp>
 #include <coil/exec/detail/offload.hpp>
 #include <coil/exec/detail/remote_op.hpp>

@@ -2,8 +2,8 @@
 
 #include <coil/base/exchange.hpp>
 #include <coil/context/join_handle.hpp>
-#include <coil/core/frame_allocator.hpp>
-#include <coil/core/queue.hpp>
+#include <coil/core/detail/frame_allocator.hpp>
+#include <coil/core/detail/queue.hpp>
 
 #include <atomic>
 #include <concepts>

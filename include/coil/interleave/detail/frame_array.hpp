@@ -1,6 +1,6 @@
 #pragma once
 
-#include <coil/core/frame_allocator.hpp>
+#include <coil/core/detail/frame_allocator.hpp>
 
 #include <cstddef>
 #include <memory>

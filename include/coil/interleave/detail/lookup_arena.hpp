@@ -2,7 +2,7 @@
 
 #include <coil/base/exchange.hpp>
 #include <coil/core/config.hpp>
-#include <coil/core/frame_allocator.hpp>
+#include <coil/core/detail/frame_allocator.hpp>
 
 #include <cstddef>
 #include <cstring>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <coil/base/minmax.hpp>
-#include <coil/context/event_loop.hpp>
+#include <coil/context/detail/event_loop.hpp>
 #include <coil/context/this_context.hpp>
 #include <coil/core/task.hpp>
 #include <coil/core/this_task.hpp>

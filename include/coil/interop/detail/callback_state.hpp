@@ -1,10 +1,10 @@
 #pragma once
 
 #include <coil/base/exchange.hpp>
-#include <coil/context/away_list.hpp>
+#include <coil/context/detail/away_list.hpp>
 #include <coil/context/detail/claim_once.hpp>
+#include <coil/core/detail/frame_allocator.hpp>
 #include <coil/core/detail/result.hpp>
-#include <coil/core/frame_allocator.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/this_task.hpp>
 #include <coil/exec/detail/remote_op.hpp>

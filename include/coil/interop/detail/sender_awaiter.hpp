@@ -1,6 +1,6 @@
 #pragma once
 
-#include <coil/context/away_list.hpp>
+#include <coil/context/detail/away_list.hpp>
 #include <coil/core/detail/result.hpp>
 #include <coil/core/detail/stop_token_awaiter.hpp>
 #include <coil/core/inplace_stop_token.hpp>

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <coil/base/owned.hpp>
-#include <coil/context/event_loop.hpp>
+#include <coil/context/detail/event_loop.hpp>
 #include <coil/context/multishot.hpp>
-#include <coil/core/queue.hpp>
+#include <coil/core/detail/queue.hpp>
 #include <coil/io/buffer_pool.hpp>
 #include <coil/uring/buffer_ring.hpp>
 

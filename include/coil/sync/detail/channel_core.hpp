@@ -1,7 +1,7 @@
 #pragma once
 
 #include <coil/base/exchange.hpp>
-#include <coil/core/frame_allocator.hpp>
+#include <coil/core/detail/frame_allocator.hpp>
 #include <coil/sync/detail/ring.hpp>
 #include <coil/sync/detail/wait_queue.hpp>
 

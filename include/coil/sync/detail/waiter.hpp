@@ -2,9 +2,9 @@
 
 #include <coil/context/detail/current_loop.hpp>
 #include <coil/context/detail/described_wait.hpp>
-#include <coil/context/event_loop.hpp>
+#include <coil/context/detail/event_loop.hpp>
 #include <coil/core/awaitable.hpp>
-#include <coil/core/backoff.hpp>
+#include <coil/core/detail/backoff.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/this_task.hpp>
 

@@ -2,7 +2,7 @@
 
 #include <coil/base/minmax.hpp>
 #include <coil/base/owned.hpp>
-#include <coil/core/list_node.hpp>
+#include <coil/core/detail/list_node.hpp>
 
 #include <array>
 #include <bit>

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <coil/base/assert.hpp>
-#include <coil/core/list_node.hpp>
-#include <coil/core/queue.hpp>
+#include <coil/core/detail/list_node.hpp>
+#include <coil/core/detail/queue.hpp>
 
 #include <atomic>
 #include <cstdint>

@@ -2,7 +2,7 @@
 
 #include <coil/base/minmax.hpp>
 #include <coil/base/owned.hpp>
-#include <coil/core/queue.hpp>
+#include <coil/core/detail/queue.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <coil/core/atomics.hpp>
+#include <coil/core/detail/atomics.hpp>
 
 #include <atomic>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <coil/core/list_node.hpp>
+#include <coil/core/detail/list_node.hpp>
 
 namespace coil::detail {
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <coil/core/atomics.hpp>
-#include <coil/core/queue.hpp>
+#include <coil/core/detail/atomics.hpp>
+#include <coil/core/detail/queue.hpp>
 
 #include <atomic>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <coil/base/minmax.hpp>
-#include <coil/context/live_metrics.hpp>
+#include <coil/context/detail/live_metrics.hpp>
 
 #include <cstddef>
 #include <cstdint>

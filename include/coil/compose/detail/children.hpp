@@ -1,7 +1,7 @@
 #pragma once
 
-#include <coil/compose/child.hpp>
-#include <coil/compose/child_group.hpp>
+#include <coil/compose/detail/child.hpp>
+#include <coil/compose/detail/child_group.hpp>
 #include <coil/compose/detail/explain_child.hpp>
 #include <coil/core/awaitable.hpp>
 #include <coil/core/detail/range_concepts.hpp>

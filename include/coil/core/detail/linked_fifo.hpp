@@ -1,6 +1,6 @@
 #pragma once
 
-#include <coil/core/queue.hpp>
+#include <coil/core/detail/queue.hpp>
 
 namespace coil::detail {
 

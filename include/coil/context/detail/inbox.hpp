@@ -1,8 +1,8 @@
 #pragma once
 
-#include <coil/core/atomics.hpp>
 #include <coil/core/config.hpp>
-#include <coil/core/queue.hpp>
+#include <coil/core/detail/atomics.hpp>
+#include <coil/core/detail/queue.hpp>
 
 #include <atomic>
 

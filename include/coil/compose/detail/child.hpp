@@ -2,15 +2,15 @@
 
 #include <coil/base/exchange.hpp>
 #include <coil/base/std_memory.hpp>
-#include <coil/compose/child_group.hpp>
+#include <coil/compose/detail/child_group.hpp>
 #include <coil/context/join_handle.hpp>
 #include <coil/context/operation.hpp>
 #include <coil/context/sleep.hpp>
 #include <coil/core/awaitable.hpp>
-#include <coil/core/callback_coroutine.hpp>
-#include <coil/core/promise.hpp>
+#include <coil/core/detail/callback_coroutine.hpp>
+#include <coil/core/detail/promise.hpp>
+#include <coil/core/detail/transfer.hpp>
 #include <coil/core/task.hpp>
-#include <coil/core/transfer.hpp>
 
 #include <concepts>
 #include <coroutine>

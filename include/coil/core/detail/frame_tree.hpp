@@ -3,7 +3,7 @@
 #include <coil/base/assert.hpp>
 #include <coil/core/config.hpp>
 #include <coil/core/detail/debug_reports.hpp>
-#include <coil/core/promise.hpp>
+#include <coil/core/detail/promise.hpp>
 
 #include <coroutine>
 #include <cstdint>

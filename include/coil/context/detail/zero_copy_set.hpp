@@ -1,7 +1,7 @@
 #pragma once
 
 #include <coil/context/detail/sqe_slot.hpp>
-#include <coil/core/list_node.hpp>
+#include <coil/core/detail/list_node.hpp>
 
 #include <array>
 #include <cstddef>

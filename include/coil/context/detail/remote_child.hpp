@@ -3,12 +3,12 @@
 #include <coil/base/assert.hpp>
 #include <coil/context/detail/claim_once.hpp>
 #include <coil/context/detail/destructor_waits.hpp>
-#include <coil/core/backoff.hpp>
-#include <coil/core/frame_allocator.hpp>
+#include <coil/core/detail/backoff.hpp>
+#include <coil/core/detail/frame_allocator.hpp>
+#include <coil/core/detail/list_node.hpp>
+#include <coil/core/detail/promise.hpp>
+#include <coil/core/detail/queue.hpp>
 #include <coil/core/inplace_stop_token.hpp>
-#include <coil/core/list_node.hpp>
-#include <coil/core/promise.hpp>
-#include <coil/core/queue.hpp>
 
 #include <atomic>
 #include <cstdint>

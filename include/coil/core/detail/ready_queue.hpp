@@ -1,7 +1,7 @@
 #pragma once
 
-#include <coil/core/indexed_overflow.hpp>
-#include <coil/core/queue.hpp>
+#include <coil/core/detail/indexed_overflow.hpp>
+#include <coil/core/detail/queue.hpp>
 
 #include <array>
 #include <coroutine>

@@ -3,10 +3,10 @@
 #include <coil/base/exchange.hpp>
 #include <coil/context/detail/awaiter_base.hpp>
 #include <coil/context/detail/current_loop.hpp>
-#include <coil/context/event_loop.hpp>
+#include <coil/context/detail/event_loop.hpp>
 #include <coil/context/join_handle.hpp>
+#include <coil/core/detail/promise.hpp>
 #include <coil/core/inplace_stop_token.hpp>
-#include <coil/core/promise.hpp>
 
 #include <concepts>
 #include <coroutine>

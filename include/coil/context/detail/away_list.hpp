@@ -1,7 +1,7 @@
 #pragma once
 
-#include <coil/core/list_node.hpp>
-#include <coil/core/promise.hpp>
+#include <coil/core/detail/list_node.hpp>
+#include <coil/core/detail/promise.hpp>
 
 namespace coil::detail {
 

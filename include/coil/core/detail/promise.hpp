@@ -1,14 +1,14 @@
 #pragma once
 
 #include <coil/core/config.hpp>
+#include <coil/core/detail/frame_allocator.hpp>
 #include <coil/core/detail/promise_base.hpp>
+#include <coil/core/detail/queue.hpp>
 #include <coil/core/detail/result.hpp>
 #include <coil/core/detail/task_owner.hpp>
 #include <coil/core/detail/top_level_task.hpp>
-#include <coil/core/frame_allocator.hpp>
+#include <coil/core/detail/transfer.hpp>
 #include <coil/core/inplace_stop_token.hpp>
-#include <coil/core/queue.hpp>
-#include <coil/core/transfer.hpp>
 
 #include <concepts>
 #include <coroutine>

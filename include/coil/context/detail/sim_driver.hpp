@@ -1,7 +1,7 @@
 #pragma once
 
-#include <coil/context/timer_wheel.hpp>
-#include <coil/core/queue.hpp>
+#include <coil/context/detail/timer_wheel.hpp>
+#include <coil/core/detail/queue.hpp>
 
 #include <cstdint>
 #include <string>
