@@ -132,6 +132,7 @@ private:
             return; // in the second case, the next turn submits what was held back
         }
         if (parker_.spin(next_deadline())) {
+            parker_.history().on_fruitful_spin();
             if (inbox_.empty()) {
                 poll_cq();
             } else {

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 
 namespace {
 
@@ -31,16 +33,64 @@ TEST(IdleHistory, WithNothingInFlightOnlyPostsAreWorthASpin) {
     EXPECT_TRUE(history.should_spin(false));
 }
 
-TEST(IdleHistory, G8_AFruitlessSpinIsFollowedByParkingUntilASleepWasShort) {
+void sleep(idle_history& history, std::int64_t length) {
+    history.on_slept(0, length, timer_wheel::never);
+}
+
+TEST(IdleHistory, G8_AFruitlessSpinIsFollowedByParkingUntilSleepsWereShort) {
     idle_history history = spinning();
     history.on_inbox_delivered();
     history.on_fruitless_spin();
     EXPECT_FALSE(history.should_spin(true));
-    history.on_slept(0, 50 * us, timer_wheel::never);
-    EXPECT_FALSE(history.should_spin(true)) << "a spin would not have lasted so long";
-    history.on_slept(0, 50 * us - 1, timer_wheel::never);
+    sleep(history, 1);
+    EXPECT_FALSE(history.should_spin(true)) << "the idle period began with the spin";
+    sleep(history, 50 * us - 1);
+    EXPECT_FALSE(history.should_spin(true)) << "one may be an accident";
+    sleep(history, 50 * us);
+    sleep(history, 50 * us - 1);
+    EXPECT_FALSE(history.should_spin(true)) << "a long sleep was in between";
+    sleep(history, 50 * us - 1);
     EXPECT_TRUE(history.should_spin(true));
     EXPECT_FALSE(history.should_spin(false)) << "no post has arrived since the fruitless spin";
+}
+
+/// The number of spins in `periods` idle periods of these lengths, in turn.
+int spins_in(int periods, std::initializer_list<std::int64_t> lengths) {
+    idle_history history = spinning();
+    const std::int64_t limit = history.policy().limit().count();
+    int spins = 0;
+    for (int i = 0; i < periods; ++i) {
+        std::int64_t length = lengths.begin()[static_cast<std::size_t>(i) % lengths.size()];
+        if (history.should_spin(true)) {
+            ++spins;
+            if (length < limit) {
+                history.on_fruitful_spin();
+                continue;
+            }
+            history.on_fruitless_spin();
+            length -= limit;
+        }
+        sleep(history, length);
+    }
+    return spins;
+}
+
+TEST(IdleHistory, SpinsWhileIdlePeriodsAreShort) { EXPECT_EQ(spins_in(1000, {20 * us}), 1000); }
+
+TEST(IdleHistory, ARareLongPeriodCostsTwoSleeps) {
+    const std::int64_t often = 20 * us;
+    EXPECT_GE(
+        spins_in(1000, {often, often, often, often, often, often, often, often, 1'000 * us, often}),
+        700);
+}
+
+TEST(IdleHistory, ParksIfShortAndLongPeriodsAlternate) {
+    EXPECT_LE(spins_in(1000, {20 * us, 300 * us}), 2);
+    EXPECT_LE(spins_in(1000, {20 * us, 20 * us, 300 * us}), 12);
+}
+
+TEST(IdleHistory, ParksIfAllPeriodsAreLongerThanASpin) {
+    EXPECT_EQ(spins_in(1000, {80 * us}), 1) << "the sleep after the spin is shorter than a spin";
 }
 
 TEST(IdleHistory, ShortSleepsOfOtherPoliciesHaveNoEffect) {

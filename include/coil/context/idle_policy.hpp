@@ -13,9 +13,9 @@ namespace coil {
 ///
 /// `spin(limit)`, the default, polls for completions for up to `limit` before it parks, which saves
 /// the cost of sleeping and waking when the next completion is near. After a spin that found
-/// nothing, the context parks without spinning until a sleep turns out to have been shorter than
-/// `limit`, so an idle process uses no CPU (guarantee G8). While completions arrive a few at a
-/// time, it lets them accumulate for an eighth of `limit`.
+/// nothing, the context parks without spinning until several sleeps in a row turn out to have been
+/// shorter than `limit`, so an idle process uses no CPU (guarantee G8). While completions arrive a
+/// few at a time, it lets them accumulate for an eighth of `limit`.
 ///
 /// `batch(events, wait)` sleeps until `events` completions have arrived, or until at least one has
 /// arrived and `wait` (at most a minute) has passed: the fewest wake-ups, with up to `wait` of

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
 #include <coil/base/minmax.hpp>
 #include <coil/context/detail/timer_wheel.hpp>
 #include <coil/context/idle_policy.hpp>
@@ -22,11 +23,16 @@ public:
         return policy_.what() == idle_policy::kind::spin && spinning_pays_ &&
                (in_flight || inbox_pays_);
     }
-    /// A spin found nothing: the next idle period begins with parking.
+    /// A spin found nothing. The loop parks until several sleeps in a row were short: if short and
+    /// long idle periods alternate, half of the spins would be fruitless.
     void on_fruitless_spin() noexcept {
         spinning_pays_ = false;
         inbox_pays_ = false;
+        after_fruitless_spin_ = true;
+        short_sleeps_ = 0;
+        needed_short_sleeps_ = min(2 * needed_short_sleeps_, most_needed_short_sleeps);
     }
+    void on_fruitful_spin() noexcept { needed_short_sleeps_ = max(needed_short_sleeps_ / 2, 1); }
     void on_inbox_delivered() noexcept { inbox_pays_ = true; }
 
     /// A poll found `completions` > 0.
@@ -45,8 +51,12 @@ public:
 
     /// A sleep lasted from `begin` to `end`; a timer would have ended it at `until`.
     void on_slept(std::int64_t begin, std::int64_t end, std::int64_t until) noexcept {
-        if (policy_.what() == idle_policy::kind::spin && end - begin < policy_.limit().count()) {
-            spinning_pays_ = true;
+        if (policy_.what() == idle_policy::kind::spin) {
+            // The idle period of a sleep after a spin includes the spin.
+            const bool was_short =
+                end - begin < policy_.limit().count() && !exchange(after_fruitless_spin_, false);
+            short_sleeps_ = was_short ? short_sleeps_ + 1 : 0;
+            spinning_pays_ = short_sleeps_ >= needed_short_sleeps_;
         }
         if (until != timer_wheel::never && end >= until) {
             no_timer_before_ns_ = until + timer_gap_ns;
@@ -64,9 +74,14 @@ private:
     static constexpr std::int64_t timer_gap_ns = 100'000;
 
     idle_policy policy_;
+    static constexpr int most_needed_short_sleeps = 64;
+
     bool spinning_pays_ = true;
-    bool inbox_pays_ = false;         // a message has arrived since the last fruitless spin
-    std::int32_t found_per_poll_ = 0; // a moving average, in units of 1/one
+    bool after_fruitless_spin_ = false; // the next sleep belongs to the same idle period
+    int short_sleeps_ = 0;              // in a row
+    int needed_short_sleeps_ = 1;       // until spinning pays again
+    bool inbox_pays_ = false;           // a message has arrived since the last fruitless spin
+    std::int32_t found_per_poll_ = 0;   // a moving average, in units of 1/one
     std::int64_t no_timer_before_ns_ = 0;
 };
 
