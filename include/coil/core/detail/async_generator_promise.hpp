@@ -87,8 +87,9 @@ public:
                  std::coroutine_handle<>& owner) noexcept {
         running = true;
         owning_handle = &owner;
-        if (stop_.stop_requested() && !stopping_) {
+        if (stop_.stop_requested() && outside_.is_passed_on()) {
             stop_.state_.renew(); // an earlier next(), which no longer waits, was stopped
+            outside_.renew();
         }
         detour_.token = stop_.get_token();
         inplace_stop_token outside;
@@ -108,13 +109,15 @@ public:
         } else {
             begin_below(nullptr);
         }
-        link_.emplace(outside, stopper{*this});
+        if (!stop_.stop_requested()) [[likely]] { // otherwise called by a callback of stop_
+            outside_.link(outside, stop_);
+        }
     }
     /// The coroutine in next() no longer waits for the body.
     void leave_tree() noexcept {
         end_below();
         parent = nullptr;
-        link_.reset(); // from here on, no other thread runs the callback
+        outside_.unlink(); // from here on, no other thread passes a request on
     }
 
     /// Called before the queued waiter resumes, or when it is destroyed.
@@ -141,14 +144,28 @@ public:
     bool queued = false; // the body has yielded, and the waiter resumes through the loop's queue
 
 private:
-    struct stopper {
-        async_generator_promise& self;
-        void operator()() const noexcept {
-            async_generator_promise& promise = self; // this may be destroyed when the body yields
-            promise.stopping_ = true;
-            promise.stop_.request_stop();
-            promise.stopping_ = false;
+    /// Passes a stop of the coroutine in next() on to the body.
+    class outside_stop final : stop_relay_then {
+    public:
+        outside_stop() noexcept = default;
+        outside_stop(const outside_stop&) = delete;
+        outside_stop& operator=(const outside_stop&) = delete;
+        ~outside_stop() { detach(); }
+
+        void link(inplace_stop_token outside, inplace_stop_source& body) noexcept {
+            relay_stop(outside, body, [](stop_relay_then& self) noexcept {
+                static_cast<outside_stop&>(self).passed_on_ = true;
+            });
         }
+        /// A request that this thread is passing on refers to the object until it is passed on.
+        void unlink() noexcept { detach(); }
+
+        /// Whether the callbacks of the body's source have run.
+        [[nodiscard]] bool is_passed_on() const noexcept { return passed_on_; }
+        void renew() noexcept { passed_on_ = false; }
+
+    private:
+        bool passed_on_ = false;
     };
 
     /// Whether frame_of() finds the frame: an element with a greater alignment would move the
@@ -158,7 +175,7 @@ private:
     transfer stop_running(std::coroutine_handle<> self) noexcept {
         running = false;
         leave_tree();
-        if (stopping_) [[unlikely]] {
+        if (stop_.stop_requested() && !outside_.is_passed_on()) [[unlikely]] {
             // Resumed by a callback of stop_, which must return before stop_ may be destroyed.
             queued = true;
             resume_later(*this, coroutine);
@@ -170,8 +187,7 @@ private:
     // Stops the body on behalf of the coroutine in next(). The token outlives each next().
     inplace_stop_source stop_;
     stop_detour detour_{};
-    bool stopping_ = false;
-    std::optional<inplace_stop_callback<stopper>> link_;
+    outside_stop outside_;
 };
 
 } // namespace coil::detail
