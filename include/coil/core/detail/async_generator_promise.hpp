@@ -87,10 +87,6 @@ public:
                  std::coroutine_handle<>& owner) noexcept {
         running = true;
         owning_handle = &owner;
-        if (stop_.stop_requested() && outside_.is_passed_on()) {
-            stop_.state_.renew(); // an earlier next(), which no longer waits, was stopped
-            outside_.renew();
-        }
         detour_.token = stop_.get_token();
         inplace_stop_token outside;
         if constexpr (std::derived_from<Origin, promise_base>) {
@@ -109,9 +105,10 @@ public:
         } else {
             begin_below(nullptr);
         }
-        if (!stop_.stop_requested()) [[likely]] { // otherwise called by a callback of stop_
-            outside_.link(outside, stop_);
+        if (stop_.stop_requested() && !renew_stop()) [[unlikely]] {
+            return;
         }
+        outside_.link(outside);
     }
     /// The coroutine in next() no longer waits for the body.
     void leave_tree() noexcept {
@@ -147,16 +144,16 @@ private:
     /// Passes a stop of the coroutine in next() on to the body.
     class outside_stop final : stop_relay_then {
     public:
-        outside_stop() noexcept = default;
+        explicit outside_stop(inplace_stop_source& body) noexcept {
+            set_target(body, [](stop_relay_then& self) noexcept {
+                static_cast<outside_stop&>(self).passed_on_ = true;
+            });
+        }
         outside_stop(const outside_stop&) = delete;
         outside_stop& operator=(const outside_stop&) = delete;
         ~outside_stop() { detach(); }
 
-        void link(inplace_stop_token outside, inplace_stop_source& body) noexcept {
-            relay_stop(outside, body, [](stop_relay_then& self) noexcept {
-                static_cast<outside_stop&>(self).passed_on_ = true;
-            });
-        }
+        void link(inplace_stop_token outside) noexcept { relay_stop(outside); }
         /// A request that this thread is passing on refers to the object until it is passed on.
         void unlink() noexcept { detach(); }
 
@@ -171,6 +168,18 @@ private:
     /// Whether frame_of() finds the frame: an element with a greater alignment would move the
     /// promise.
     static constexpr bool has_frame_of = alignof(element) <= 2 * sizeof(void*);
+
+    /// A stop was requested. If it was of an earlier next(), which no longer waits, it is
+    /// forgotten. Returns false if a callback of the request is the caller: the body remains
+    /// stopped.
+    [[gnu::cold]] bool renew_stop() noexcept {
+        if (!outside_.is_passed_on()) {
+            return false;
+        }
+        stop_.state_.renew();
+        outside_.renew();
+        return true;
+    }
 
     transfer stop_running(std::coroutine_handle<> self) noexcept {
         running = false;
@@ -187,7 +196,7 @@ private:
     // Stops the body on behalf of the coroutine in next(). The token outlives each next().
     inplace_stop_source stop_;
     stop_detour detour_{};
-    outside_stop outside_;
+    outside_stop outside_{stop_};
 };
 
 } // namespace coil::detail
