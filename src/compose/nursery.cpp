@@ -184,7 +184,7 @@ void nursery::check_not_destroying() const noexcept {
 void nursery::destroy_children() noexcept {
     std::optional<destructor_waits::nursery_scope> noted;
     std::optional<destructor_waits::scope> cause;
-    if (running_ > 0 && loop_->on_owner_thread() && loop_->away() != nullptr) {
+    if (running_ > 0 && loop_->on_owner_thread() && loop_->tasks().away() != nullptr) {
         check_not_destroying();
         noted.emplace(loop_->waiting_destructors(), *this);
         if (running_ > 1) {

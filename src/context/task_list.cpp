@@ -45,6 +45,9 @@ void task_list::destroy_away_below(const nursery& parent, std::size_t at_most) n
     }
 }
 
+/// The link of a task that is held back: an await holds it, so it has run, and is in no queue.
+static constexpr queue_node* held_by_one = nullptr;
+
 /// Asks the remote operation of an await to end, and holds back the task that owns the await until
 /// it has ended.
 void task_list::hold_while_away(promise_base& task, away_node& node,
@@ -55,8 +58,24 @@ void task_list::hold_while_away(promise_base& task, away_node& node,
         request.emplace(current_loop->waiting_destructors(), &child.kill_request());
         what = child.is_kill_requested() ? away_node::request::destroy : what;
     }
-    if (node.status_(node, what) && task.link.is(task_state::listed)) {
+    if (!node.status_(node, what)) {
+        return;
+    }
+    if (task.link.is(task_state::listed)) {
         move(task, held_back_);
+        task.next = held_by_one;
+    } else if (task.link.is(task_state::held_back)) {
+        task.next = &task; // by several
+    }
+}
+
+void task_list::await_ends(const away_node& node) noexcept {
+    if (!all_holders_known_ || !node.is_linked()) {
+        return;
+    }
+    promise_base* const task = top_level_owner_of(node.root_);
+    if (task != nullptr && task->link.is(task_state::held_back) && task->next == held_by_one) {
+        move(*task, listed_);
     }
 }
 
@@ -98,6 +117,7 @@ bool task_list::hold_found_owners() noexcept try {
 
 void task_list::hold_back() noexcept {
     const bool has_searched = tree_unknown_ && holds_back();
+    all_holders_known_ = false; // a request may end an operation at once: await_ends()
     while (!held_back_.empty()) {
         move(*held_back_.first(), listed_);
     }
@@ -111,6 +131,7 @@ void task_list::hold_back() noexcept {
             }
         }
     }
+    all_holders_known_ = !tree_unknown_;
 }
 
 } // namespace coil::detail

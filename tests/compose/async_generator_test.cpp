@@ -267,6 +267,67 @@ TEST_F(AsyncGenerator, G2_TheConsumerIsDestroyedRightAfterAStopHasResumedIt) {
     ctx_.run(main(waits, takes_one));
 }
 
+/// A coroutine that starts immediately and destroys itself.
+struct independent {
+    struct promise_type {
+        independent get_return_object() noexcept { return {}; }
+        std::suspend_never initial_suspend() noexcept { return {}; }
+        std::suspend_never final_suspend() noexcept { return {}; }
+        void return_void() noexcept {}
+        void unhandled_exception() noexcept { std::terminate(); }
+        [[nodiscard]] inplace_stop_token stop_token() const noexcept { return {}; }
+    };
+};
+
+TEST_F(AsyncGenerator, G2_AStopCallbackOfTheBodyAwaitsNextForAnotherConsumer) {
+    struct state {
+        inplace_stop_source stop;
+        std::optional<async_generator<int>> all;
+        std::optional<scope> consumers;
+        int got[2] = {0, 0};
+
+        static async_generator<int> body(state& s) {
+            const inplace_stop_token token = co_await this_task::stop_token();
+            {
+                const inplace_stop_callback runs_last(token, [&s] { take_over(s); });
+                co_await resumes_at_once();
+                co_yield 1;
+                co_yield token.stop_requested() ? 2 : -2;
+            }
+            co_yield token.stop_requested() ? -3 : 3;
+        }
+        static task<> consume(state& s) { co_await s.all->next(); }
+        static task<> consume_with_token(state& s) {
+            co_await with_stop_token(consume(s), s.stop.get_token());
+        }
+        /// The body has yielded, and its consumer is in the ready queue.
+        static void take_over(state& s) {
+            s.consumers.reset();
+            consume_otherwise(s);
+            EXPECT_EQ(s.got[0], 1);
+            EXPECT_EQ(s.got[1], 0); // resumed when the request has ended
+        }
+        static independent consume_otherwise(state& s) {
+            for (int& one : s.got) {
+                one = *(co_await s.all->next());
+            }
+        }
+        static task<> main(state& s) {
+            s.all.emplace(body(s));
+            s.consumers.emplace();
+            s.consumers->spawn(consume_with_token(s));
+            co_await yield();
+            s.stop.request_stop();
+            co_await yield();
+            EXPECT_EQ(s.got[1], 2);
+            EXPECT_EQ(*(co_await s.all->next()), 3);
+            EXPECT_FALSE(co_await s.all->next());
+        }
+    };
+    state s;
+    ctx_.run(state::main(s));
+}
+
 TEST_F(AsyncGenerator, ALosingNextLosesNoElement) {
     auto main = []() -> task<> {
         auto all = count_to(50, 50us);

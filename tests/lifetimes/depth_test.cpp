@@ -165,7 +165,9 @@ enum class by {
     shield,
     token,
     generator,
-    several
+    join_handle,
+    several,
+    generators
 };
 
 struct tree {
@@ -220,6 +222,32 @@ task<> by_generator(tree& t, int below) {
     co_await all.next();
 }
 
+async_generator<int> nested_elements(tree& t, int below) {
+    const counted local(t.alive);
+    if (below > 0) {
+        auto all = nested_elements(t, below - 1);
+        co_await all.next();
+    } else {
+        co_await level(t, 0);
+    }
+    co_yield 1;
+}
+task<> by_generators(tree& t, int below) {
+    auto all = nested_elements(t, below);
+    co_await all.next();
+}
+
+task<> by_join(tree& t, int below) {
+    auto handle = spawn(level(t, below));
+    if (below % 2 == 0) {
+        co_await timeout(std::move(handle), 1h);
+    } else {
+        coil::scope children(co_await this_task::stop_token());
+        children.spawn(std::move(handle));
+        co_await children.join();
+    }
+}
+
 task<> next_level(tree& t, int below, by how) {
     switch (how) {
     case by::await:
@@ -244,6 +272,10 @@ task<> next_level(tree& t, int below, by how) {
         return by_token(t, below);
     case by::generator:
         return by_generator(t, below);
+    case by::join_handle:
+        return by_join(t, below);
+    case by::generators:
+        return by_generators(t, below);
     default:
         return next_level(t, below, static_cast<by>(below % static_cast<int>(by::several)));
     }
@@ -281,6 +313,7 @@ int levels_of(by how) {
     case by::scope:
     case by::supervisor:
     case by::for_each_concurrent:
+    case by::join_handle:
     case by::several:
         return depth / 8; // several coroutines each
     default:
@@ -345,7 +378,9 @@ TREE_TESTS(NestedSupervisors, by::supervisor)
 TREE_TESTS(NestedForEachConcurrents, by::for_each_concurrent)
 TREE_TESTS(NestedShields, by::shield)
 TREE_TESTS(NestedTokens, by::token)
-TREE_TESTS(NestedGenerators, by::generator)
+TREE_TESTS(TasksInNestedGenerators, by::generator)
+TREE_TESTS(NestedGenerators, by::generators)
+TREE_TESTS(NestedJoins, by::join_handle)
 TREE_TESTS(NestedCombinations, by::several)
 // Not for shields, which keep stop requests from the levels below.
 STOPPED_TREE_TEST(NestedAwaits, by::await)
@@ -357,6 +392,9 @@ STOPPED_TREE_TEST(NestedScopes, by::scope)
 STOPPED_TREE_TEST(NestedSupervisors, by::supervisor)
 STOPPED_TREE_TEST(NestedForEachConcurrents, by::for_each_concurrent)
 STOPPED_TREE_TEST(NestedTokens, by::token)
+STOPPED_TREE_TEST(TasksInNestedGenerators, by::generator)
+STOPPED_TREE_TEST(NestedGenerators, by::generators)
+STOPPED_TREE_TEST(NestedJoins, by::join_handle)
 
 ISOLATED_TEST(Depth, G10_G12_AnExceptionLeavesNestedAwaits) {
     on_small_stack([] {

@@ -5,6 +5,7 @@
 #include "lifetimes/support.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <semaphore>
 
 using namespace lifetime_test;
@@ -52,6 +53,33 @@ ISOLATED_TEST(RemoteDepth, G10_AStopPassesThroughNestedOn) {
         EXPECT_EQ(links.alive, 0);
     };
     on_small_stack([&] { coil::run(main()); });
+}
+
+ISOLATED_TEST(RemoteDepth, G5_AShutdownOfNestedOnIsLinear) {
+    struct nested {
+        inline_executor executor;
+        std::atomic<int> alive = 0;
+
+        static task<> link(nested& all, int below, io_context& context) {
+            const counted local(all.alive);
+            if (below == 0) {
+                context.stop();
+                co_await sleep_for(1h);
+            } else {
+                co_await on(all.executor, link(all, below - 1, context));
+            }
+        }
+    };
+    on_small_stack([] {
+        constexpr int links = coil_test::sanitized ? 10'000 : 50'000; // quadratic: minutes
+        nested all;
+        io_context context;
+        context.co_spawn(nested::link(all, links, context));
+        const auto begin = std::chrono::steady_clock::now();
+        context.run();
+        EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
+        EXPECT_EQ(all.alive, 0);
+    });
 }
 
 ISOLATED_TEST(RemoteDepth, G5_NestedOnBelowAScopeThatIsLeft) {

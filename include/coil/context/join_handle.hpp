@@ -14,6 +14,19 @@
 
 namespace coil {
 
+template <class T>
+class join_handle;
+
+namespace detail {
+
+/// The source that cancel() requests a stop of. Precondition: the handle was not moved from.
+template <class T>
+inplace_stop_source& stop_source_of(join_handle<T>& handle) noexcept {
+    return handle.state().stop_source();
+}
+
+} // namespace detail
+
 /// Owns the result of a spawned task. Move-only.
 ///
 ///     join_handle<int> h = spawn(answer());
@@ -144,6 +157,7 @@ public:
 
 private:
     friend class io_context;
+    friend inplace_stop_source& detail::stop_source_of<T>(join_handle& handle) noexcept;
     explicit join_handle(detail::join_state<T>* state) noexcept : state_(state) {}
 
     [[nodiscard]] detail::join_state<T>& state() const noexcept {

@@ -149,10 +149,15 @@ protected:
     using function = void (*)(stop_relay_then&) noexcept;
 
     void relay_stop(inplace_stop_token from, inplace_stop_source& to, function then) noexcept {
+        set_target(to, then);
+        relay_stop(from);
+    }
+    /// The two parts of relay_stop(), for an object that is attached several times.
+    void set_target(inplace_stop_source& to, function then) noexcept {
         to_ = &to;
         then_ = then;
-        attach(from, &pass_on_then_call);
     }
+    void relay_stop(inplace_stop_token from) noexcept { attach(from, &pass_on_then_call); }
 
 private:
     friend class stop_callback_base;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/base/exchange.hpp>
+#include <coil/base/late.hpp>
 #include <coil/base/std_memory.hpp>
 #include <coil/compose/detail/child_group.hpp>
 #include <coil/context/join_handle.hpp>
@@ -18,7 +19,6 @@
 #include <cstdint>
 #include <exception>
 #include <new>
-#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -64,12 +64,6 @@ inline constexpr bool is_join_handle<join_handle<T>> = true;
 /// child is not started.
 template <class A>
 inline constexpr bool is_idle_before_await = is_io_awaitable<A> || std::same_as<A, sleep_awaitable>;
-
-template <class Handle>
-struct cancel_joined {
-    Handle& handle;
-    void operator()() const noexcept { handle.cancel(); }
-};
 
 /// The awaiter that a child stores. When a frame is destroyed, a combinator, with the stop source
 /// of its children, is destroyed before the awaitables that were passed to it. An awaitable that is
@@ -164,7 +158,7 @@ public:
             awaiter_.make(static_cast<Kept&&>(awaitable_));
             state_ = state::started;
             if constexpr (joins) {
-                canceller_.emplace(this->token, cancel_joined<awaitable_t>{awaitable_});
+                canceller_.emplace(this->token, stop_source_of(awaitable_));
             }
             expect_discard(*awaiter_.operator->());
             if (!awaiter_->await_ready() && suspend()) {
@@ -308,9 +302,7 @@ private:
     [[no_unique_address]] std::conditional_t<is_lazy, nothing, result<result_type>> result_;
     /// Forwards a stop request to the task of a join_handle, whose await does not observe its
     /// token.
-    [[no_unique_address]] std::conditional_t<
-        joins, std::optional<inplace_stop_callback<cancel_joined<awaitable_t>>>, nothing>
-        canceller_;
+    [[no_unique_address]] std::conditional_t<joins, late<relayed_stop>, nothing> canceller_;
     state state_ = state::fresh;
 };
 

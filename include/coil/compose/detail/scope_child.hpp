@@ -55,10 +55,8 @@ private:
 
 template <class Kept>
 task<> await_and_discard(Kept awaitable) {
-    using object = std::remove_reference_t<Kept>;
-    if constexpr (is_join_handle<std::remove_cv_t<object>>) {
-        const inplace_stop_callback canceller(co_await this_task::stop_token(),
-                                              cancel_joined<object>{awaitable});
+    if constexpr (is_join_handle<std::remove_cvref_t<Kept>>) {
+        const relayed_stop canceller(co_await this_task::stop_token(), stop_source_of(awaitable));
         co_await discarded_await<Kept>(awaitable);
     } else {
         co_await discarded_await<Kept>(awaitable);
@@ -89,8 +87,7 @@ private:
 
 template <class T>
 task<> join_and_discard(sole_handle<T> handle) {
-    const inplace_stop_callback canceller(co_await this_task::stop_token(),
-                                          cancel_joined<join_handle<T>>{handle.get()});
+    const relayed_stop canceller(co_await this_task::stop_token(), stop_source_of(handle.get()));
     co_await discarded_await<join_handle<T>>(handle.get());
 }
 

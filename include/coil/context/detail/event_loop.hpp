@@ -226,8 +226,8 @@ public:
     // which does not run meanwhile. To avoid the deadlock, the destructor also serves the requests
     // to this loop.
 
-    /// This loop's awaits of remote operations.
-    [[nodiscard]] away_node*& away() noexcept { return tasks_.away(); }
+    /// This loop's tasks, and their awaits of remote operations.
+    [[nodiscard]] task_list& tasks() noexcept { return tasks_; }
     /// Called before a nursery destroys its children one after the other: requests the destruction
     /// of their remote children, so that these end concurrently. A limited search: it may miss
     /// some.

@@ -38,6 +38,7 @@ public:
     join_state_base& operator=(const join_state_base&) = delete;
 
     void cancel() noexcept { stop_.request_stop(); }
+    [[nodiscard]] inplace_stop_source& stop_source() noexcept { return stop_; }
 
     [[nodiscard]] bool done() const noexcept { return handshake_.done(); }
     /// Blocks the calling thread until the task is done.

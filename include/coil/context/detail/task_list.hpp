@@ -152,6 +152,10 @@ public:
     /// ended are held back, and all others are listed.
     void hold_back() noexcept;
     [[nodiscard]] bool holds_back() const noexcept { return !held_back_.empty(); }
+    /// The remote operation of an await has ended on this thread: if only this await holds back the
+    /// task that owns it, the task is listed again. So a chain of such tasks needs no further
+    /// hold_back() for each of them.
+    void await_ends(const away_node& node) noexcept;
     /// Whether any task may await a remote operation, because the tree of such an await is unknown.
     [[nodiscard]] bool tree_unknown() const noexcept { return tree_unknown_; }
     /// held_back → listed → ended, for the newest task that is held back.
@@ -181,9 +185,10 @@ private:
     listed_children* nurseries_ = nullptr;
     task_chain<task_state::held_back> held_back_;
     bool tree_unknown_ = false;
-    std::uint64_t received_ = 0; // of those that were sent
-    counter balance_;            // count() - received_, as last published
-    std::uint64_t left_ = 0;     // tasks_left_on_this_thread, while not counted there
+    bool all_holders_known_ = false; // after hold_back(): await_ends() may list a task again
+    std::uint64_t received_ = 0;     // of those that were sent
+    counter balance_;                // count() - received_, as last published
+    std::uint64_t left_ = 0;         // tasks_left_on_this_thread, while not counted there
 };
 
 } // namespace coil::detail

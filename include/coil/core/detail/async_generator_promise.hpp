@@ -87,9 +87,6 @@ public:
                  std::coroutine_handle<>& owner) noexcept {
         running = true;
         owning_handle = &owner;
-        if (stop_.stop_requested() && !stopping_) {
-            stop_.state_.renew(); // an earlier next(), which no longer waits, was stopped
-        }
         detour_.token = stop_.get_token();
         inplace_stop_token outside;
         if constexpr (std::derived_from<Origin, promise_base>) {
@@ -108,13 +105,16 @@ public:
         } else {
             begin_below(nullptr);
         }
-        link_.emplace(outside, stopper{*this});
+        if (stop_.stop_requested() && !renew_stop()) [[unlikely]] {
+            return;
+        }
+        outside_.link(outside);
     }
     /// The coroutine in next() no longer waits for the body.
     void leave_tree() noexcept {
         end_below();
         parent = nullptr;
-        link_.reset(); // from here on, no other thread runs the callback
+        outside_.unlink(); // from here on, no other thread passes a request on
     }
 
     /// Called before the queued waiter resumes, or when it is destroyed.
@@ -141,24 +141,50 @@ public:
     bool queued = false; // the body has yielded, and the waiter resumes through the loop's queue
 
 private:
-    struct stopper {
-        async_generator_promise& self;
-        void operator()() const noexcept {
-            async_generator_promise& promise = self; // this may be destroyed when the body yields
-            promise.stopping_ = true;
-            promise.stop_.request_stop();
-            promise.stopping_ = false;
+    /// Passes a stop of the coroutine in next() on to the body.
+    class outside_stop final : stop_relay_then {
+    public:
+        explicit outside_stop(inplace_stop_source& body) noexcept {
+            set_target(body, [](stop_relay_then& self) noexcept {
+                static_cast<outside_stop&>(self).passed_on_ = true;
+            });
         }
+        outside_stop(const outside_stop&) = delete;
+        outside_stop& operator=(const outside_stop&) = delete;
+        ~outside_stop() { detach(); }
+
+        void link(inplace_stop_token outside) noexcept { relay_stop(outside); }
+        /// A request that this thread is passing on refers to the object until it is passed on.
+        void unlink() noexcept { detach(); }
+
+        /// Whether the callbacks of the body's source have run.
+        [[nodiscard]] bool is_passed_on() const noexcept { return passed_on_; }
+        void renew() noexcept { passed_on_ = false; }
+
+    private:
+        bool passed_on_ = false;
     };
 
     /// Whether frame_of() finds the frame: an element with a greater alignment would move the
     /// promise.
     static constexpr bool has_frame_of = alignof(element) <= 2 * sizeof(void*);
 
+    /// A stop was requested. If it was of an earlier next(), which no longer waits, it is
+    /// forgotten. Returns false if a callback of the request is the caller: the body remains
+    /// stopped.
+    [[gnu::cold]] bool renew_stop() noexcept {
+        if (!outside_.is_passed_on()) {
+            return false;
+        }
+        stop_.state_.renew();
+        outside_.renew();
+        return true;
+    }
+
     transfer stop_running(std::coroutine_handle<> self) noexcept {
         running = false;
         leave_tree();
-        if (stopping_) [[unlikely]] {
+        if (stop_.stop_requested() && !outside_.is_passed_on()) [[unlikely]] {
             // Resumed by a callback of stop_, which must return before stop_ may be destroyed.
             queued = true;
             resume_later(*this, coroutine);
@@ -170,8 +196,7 @@ private:
     // Stops the body on behalf of the coroutine in next(). The token outlives each next().
     inplace_stop_source stop_;
     stop_detour detour_{};
-    bool stopping_ = false;
-    std::optional<inplace_stop_callback<stopper>> link_;
+    outside_stop outside_{stop_};
 };
 
 } // namespace coil::detail

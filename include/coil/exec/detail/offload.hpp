@@ -89,7 +89,7 @@ public:
             return false;
         }
         if (loop != nullptr) {
-            go_away(loop->away(), nearest());
+            go_away(loop->tasks().away(), nearest());
         }
         return true;
     }

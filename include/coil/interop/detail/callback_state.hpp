@@ -101,7 +101,7 @@ protected:
             return false;
         }
         if (loop != nullptr) { // otherwise this may have been destroyed
-            go_away(loop->away(), nearest());
+            go_away(loop->tasks().away(), nearest());
         }
         return true;
     }

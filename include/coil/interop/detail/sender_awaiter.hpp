@@ -219,7 +219,7 @@ public:
             return false;
         }
         if (loop != nullptr) { // otherwise this may have been destroyed
-            go_away(loop->away(), nearest());
+            go_away(loop->tasks().away(), nearest());
         }
         return true;
     }
