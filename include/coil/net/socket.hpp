@@ -262,4 +262,16 @@ struct expired_result<net::socket> {
     }
 };
 
+/// The result of a task that receives a message: what it has received is not lost.
+template <class Received>
+    requires std::same_as<Received, net::received_from> ||
+             std::same_as<Received, net::received_descriptors>
+struct expired_result<Received> {
+    static Received make(Received* received) noexcept {
+        return received != nullptr && received->result.has_value()
+                   ? std::move(*received)
+                   : failed_with<Received>(-ETIMEDOUT);
+    }
+};
+
 } // namespace coil::detail
