@@ -53,12 +53,11 @@ namespace coil {
 class io_context {
 public:
     /// Throws std::system_error if no ring can be created; the message says why and what to do.
-    io_context() : io_context(io_context_options{}) {}
+    io_context(io_context_options options = {}); // NOLINT(*-explicit-*): io_context c = {}
     /// A context whose ring has that many entries.
     template <std::integral Number>
     explicit io_context(Number entries)
         : io_context(with_entries(detail::checked_number<unsigned>(entries))) {}
-    explicit io_context(io_context_options options);
     ~io_context();
     io_context(const io_context&) = delete;
     io_context& operator=(const io_context&) = delete;

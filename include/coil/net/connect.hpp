@@ -48,7 +48,7 @@ connect(std::string host, std::uint16_t port, std::chrono::time_point<Clock, Dur
 }
 
 /// Produces a readable compiler error.
-template <std::convertible_to<std::string> Host>
+template <class Host>
 [[nodiscard]] task<socket> connect(Host&&)
     COIL_DELETE("connect takes the host and the port: connect(\"example.org\", 443)");
 template <std::convertible_to<std::string> Host, std::convertible_to<std::string> Service,
