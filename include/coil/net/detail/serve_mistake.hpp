@@ -44,6 +44,12 @@ constexpr serve_mistake mistake_behind_address() noexcept {
     }
 }
 
+template <class... Nothing>
+    requires(sizeof...(Nothing) == 0) // GCC asks if an argument is a braced list
+constexpr serve_mistake mistake_of_serve() noexcept {
+    return serve_mistake::none;
+}
+
 template <class First, class... Rest>
 constexpr serve_mistake mistake_of_serve() noexcept {
     if constexpr (serves_connections<std::remove_cvref_t<First>>) {
