@@ -173,3 +173,42 @@ coil::task<> caller() {
 #endif
 }
 #endif
+
+#if COIL_CASE == 9 // spawned_on_a_context
+// expect: will be destroyed at the end of the full-expression
+// only: clang
+// lifetimes
+// mistake 4, warning: `ctx.co_spawn(f(std::string("x")))`
+
+coil::task<> f(const std::string& text) {
+    (void)text;
+    co_return;
+}
+
+void caller(coil::io_context& ctx) {
+#if defined(COIL_EXPECT_OK)
+    static const std::string text = "x";
+    ctx.co_spawn(f(text));
+#else
+    ctx.co_spawn(f(std::string("x")));
+#endif
+}
+#endif
+
+#if COIL_CASE == 10 // spawned_on_a_context_with_a_name
+// expect: will be destroyed at the end of the full-expression
+// only: clang
+// lifetimes
+
+coil::task<int> f(const std::string& text) { co_return static_cast<int>(text.size()); }
+
+void caller(coil::io_context& ctx) {
+#if defined(COIL_EXPECT_OK)
+    static const std::string text = "x";
+    auto handle = ctx.spawn(f(text), "name");
+#else
+    auto handle = ctx.spawn(f(std::string("x")), "name");
+#endif
+    handle.cancel();
+}
+#endif

@@ -176,6 +176,31 @@ TEST(Buffer, FreedWhileInFlight) {
         "coil: a buffer of recv, 64 bytes at 0x[0-9a-f]+, was freed while the operation was in "
         "flight\\.");
 }
+
+TEST(Buffer, FreedBeforeTheSubmissionOfALimitedOperation) {
+    EXPECT_DEATH(run([]() -> task<> {
+                     auto memory = std::make_unique<char[]>(64);
+                     auto op = timeout(io::read(0, {memory.get(), 64}), 1h);
+                     memory.reset();
+                     co_await std::move(op);
+                 }()),
+                 "coil: a buffer of read, 64 bytes at 0x[0-9a-f]+, must not be accessed: it was "
+                 "freed");
+}
+
+TEST(Buffer, FreedWhileALimitedOperationIsInFlight) {
+    EXPECT_DEATH(
+        run([]() -> task<> {
+            auto [a, b] = net::socket::pair();
+            auto memory = std::make_unique<char[]>(64);
+            auto pending = eager(timeout(a.recv({memory.get(), 64}), 1h));
+            memory.reset();
+            static_cast<void>(co_await b.send("x"));
+            co_await pending;
+        }()),
+        "coil: a buffer of recv, 64 bytes at 0x[0-9a-f]+, was freed while the operation was in "
+        "flight\\.");
+}
 #endif
 
 #if COIL_ASSERTIONS && !COIL_SANITIZED

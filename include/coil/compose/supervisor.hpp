@@ -99,12 +99,13 @@ struct supervisor_options {
 /// to wait for them. A stop of the token passed to the constructor reaches them at any time.
 class supervisor final : detail::nursery {
 public:
-    supervisor() : supervisor(supervisor_options{}) {}
-    explicit supervisor(supervisor_options options)
-        : nursery(options.max_children), on_failure_(std::move(options.on_failure)) {}
-    supervisor(supervisor_options options, inplace_stop_token outside)
-        : supervisor(std::move(options)) {
-        outside_.emplace(outside, stop_source());
+    /// A stop of `outside` asks the children to stop.
+    supervisor(supervisor_options options = {}, // NOLINT(*-explicit-*): supervisor s = {}
+               inplace_stop_token outside = {})
+        : nursery(options.max_children), on_failure_(std::move(options.on_failure)) {
+        if (outside.stop_possible()) {
+            outside_.emplace(outside, stop_source());
+        }
     }
     /// Produces a readable compiler error.
     template <std::integral Number>
@@ -182,7 +183,7 @@ public:
     }
     /// Produces a readable compiler error.
     template <class Number>
-        requires std::is_arithmetic_v<Number>
+        requires std::is_arithmetic_v<Number> || std::is_convertible_v<Number, const char*>
     detail::join_task<bool> join(Number)
         COIL_DELETE("pass a duration with a unit: co_await s.join(5s)");
     /// Waits for at most `limit` until all children have ended, without asking them to stop.

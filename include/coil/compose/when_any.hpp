@@ -3,6 +3,7 @@
 #include <coil/compose/when_all.hpp>
 
 #include <cstddef>
+#include <initializer_list>
 #include <stdexcept>
 #include <tuple>
 #include <type_traits>
@@ -166,6 +167,9 @@ template <class... Args>
 void when_any(Args&&...)
     COIL_DELETE("an awaitable that cannot be moved is passed by name: auto x = eager(op); "
                 "when_any(x, ...)");
+template <class A>
+void when_any(std::initializer_list<A>)
+    COIL_DELETE("write the awaitables without braces: when_any(f(), g())");
 template <class... Args>
     requires(!detail::are_children<Args...>)
 void when_any(Args&&...) COIL_EXPLAIN_CHILDREN(Args...) {

@@ -53,12 +53,11 @@ namespace coil {
 class io_context {
 public:
     /// Throws std::system_error if no ring can be created; the message says why and what to do.
-    io_context() : io_context(io_context_options{}) {}
+    io_context(io_context_options options = {}); // NOLINT(*-explicit-*): io_context c = {}
     /// A context whose ring has that many entries.
     template <std::integral Number>
     explicit io_context(Number entries)
         : io_context(with_entries(detail::checked_number<unsigned>(entries))) {}
-    explicit io_context(io_context_options options);
     ~io_context();
     io_context(const io_context&) = delete;
     io_context& operator=(const io_context&) = delete;
@@ -346,7 +345,8 @@ inline task_owner& owner_of_unnamed(const std::source_location& where) noexcept 
 } // namespace detail
 #endif
 
-inline void io_context::co_spawn(task<> work, [[maybe_unused]] std::source_location where) {
+inline void io_context::co_spawn(task<> work COIL_CAPTURED(global),
+                                 [[maybe_unused]] std::source_location where) {
 #if COIL_ASSERTIONS
     auto coroutine = work.release();
     coroutine.promise().become_root(detail::owner_of_unnamed(where));
@@ -362,7 +362,8 @@ inline void io_context::start_detached(task<> work) {
     launch(coroutine);
 }
 
-inline void io_context::co_spawn(task<> work, const std::string& name, std::source_location where) {
+inline void io_context::co_spawn(task<> work COIL_CAPTURED(global), const std::string& name,
+                                 std::source_location where) {
     auto* const owner = new detail::named_detached_owner({name, where});
     auto coroutine = work.release();
     coroutine.promise().become_root(*owner);
@@ -370,7 +371,8 @@ inline void io_context::co_spawn(task<> work, const std::string& name, std::sour
 }
 
 template <class T>
-join_handle<T> io_context::spawn(task<T> work, [[maybe_unused]] std::source_location where) {
+join_handle<T> io_context::spawn(task<T> work COIL_CAPTURED(global),
+                                 [[maybe_unused]] std::source_location where) {
 #if COIL_ASSERTIONS
     return spawn_watched(std::move(work), new detail::named_join_state<T>({{}, where}));
 #else
@@ -379,7 +381,7 @@ join_handle<T> io_context::spawn(task<T> work, [[maybe_unused]] std::source_loca
 }
 
 template <class T>
-join_handle<T> io_context::spawn(task<T> work, const std::string& name,
+join_handle<T> io_context::spawn(task<T> work COIL_CAPTURED(global), const std::string& name,
                                  std::source_location where) {
     return spawn_watched(std::move(work), new detail::named_join_state<T>({name, where}));
 }

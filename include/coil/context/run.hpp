@@ -51,7 +51,8 @@ T run(task<T> main, Token token, io_context_options options = {}) {
     return run(with_stop_token(std::move(main), std::move(token)), std::move(options));
 }
 
-/// Produces a readable compiler error.
+/// Produce readable compiler errors.
+void run() COIL_DELETE("run takes a task: run(co_main())");
 template <class F, class... Rest>
     requires(!detail::derived_from_task<F>)
 void run(F&&, Rest&&...) COIL_DELETE("run takes a task: call the function, run(co_main())");

@@ -57,12 +57,13 @@ class runtime {
 public:
     /// Throws std::system_error if no ring can be created, and std::logic_error in a task of a
     /// simulated world (coil::sim), which has no threads.
-    runtime() : runtime(runtime_options{}) {}
-    /// A runtime with that many contexts.
-    template <std::integral Number>
+    runtime(runtime_options options = {}); // NOLINT(*-explicit-*): runtime rt = {}
+    /// A runtime with that many contexts. Text is refused with a readable compiler error.
+    template <class Number>
+        requires std::integral<Number> || std::convertible_to<Number, std::string>
     explicit runtime(Number contexts)
-        : runtime(with_contexts(detail::checked_number<unsigned>(contexts))) {}
-    explicit runtime(runtime_options options);
+        COIL_ERROR_IF(!std::integral<Number>, "pass the number of contexts: runtime rt(4)")
+        : runtime(with_contexts(contexts)) {}
     ~runtime();
     runtime(const runtime&) = delete;
     runtime& operator=(const runtime&) = delete;
@@ -154,8 +155,6 @@ public:
     template <class Work>
         requires(!detail::derived_from_task<Work>)
     void block_on(Work&&) COIL_DELETE("block_on takes a task: call the function, rt.block_on(f())");
-    template <std::convertible_to<std::string> Text>
-    explicit runtime(Text&&) COIL_DELETE("pass the number of contexts: runtime rt(4)");
 
     /// Calls `f` on a context selected by the dispatcher, which makes a runtime an executor
     /// (coil/exec/executor.hpp). An exception that leaves `f` goes to that context's
@@ -197,9 +196,15 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return contexts_.size(); }
 
 private:
-    static runtime_options with_contexts(unsigned contexts) {
+    template <class Number>
+    static runtime_options with_contexts(Number contexts) {
+#if !defined(__clang__) // clang has reported it at the call
+        static_assert(std::integral<Number>, "pass the number of contexts: runtime rt(4)");
+#endif
         runtime_options options;
-        options.contexts = contexts;
+        if constexpr (std::integral<Number>) {
+            options.contexts = detail::checked_number<unsigned>(contexts);
+        }
         return options;
     }
 

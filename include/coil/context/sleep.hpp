@@ -63,7 +63,7 @@ sleep_awaitable timeout(std::chrono::duration<Rep, Period> d) noexcept {
 
 /// Produce readable compiler errors.
 template <class Number>
-    requires std::is_arithmetic_v<Number>
+    requires std::is_arithmetic_v<Number> || std::is_convertible_v<Number, const char*>
 sleep_awaitable sleep_for(Number) COIL_DELETE("pass a duration with a unit: sleep_for(3s)");
 template <class Rep, class Period>
 sleep_awaitable sleep_until(std::chrono::duration<Rep, Period>)

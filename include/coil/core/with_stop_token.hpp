@@ -57,6 +57,13 @@ COIL_CORO_COPIES auto with_stop_token(A&& work, Token token) {
 template <class Work, detail::stop_source Source>
 void with_stop_token(Work&&, Source&&)
     COIL_DELETE("pass the token of the stop source: with_stop_token(op, source.get_token())");
+template <detail::stop_source Source, class Work>
+task<> with_stop_token(Source&&, Work&&)
+    COIL_DELETE("the work comes first, then the token of the stop source: "
+                "with_stop_token(work, source.get_token())");
+template <class Work>
+task<> with_stop_token(Work&&)
+    COIL_DELETE("pass the token as well: with_stop_token(work, source.get_token())");
 template <detail::any_stop_token Token, class Work>
 task<> with_stop_token(Token, Work&&)
     COIL_DELETE("the work comes first: with_stop_token(work, token)");

@@ -54,7 +54,7 @@ detail::executor_function<std::decay_t<F>, E> asyncify(F&& f, E&& executor) {
 
 /// Produces a readable compiler error.
 template <class A, class... Rest>
-    requires(awaitable<A> && !detail::once_callable<std::decay_t<A>>)
+    requires(!detail::once_callable<std::decay_t<A>>)
 void asyncify(A&&, Rest&&...)
     COIL_DELETE("asyncify takes a function; a task is awaited, or runs on(executor, f())");
 

@@ -48,6 +48,9 @@ template <class E, class Work>
     requires(!detail::derived_from_task<Work> && !detail::derived_from_task<E>)
 detail::on_awaitable<void> on(E&&, Work&&)
     COIL_DELETE("on takes a task: call the function, on(executor, f())");
+template <class Work>
+detail::on_awaitable<void> on(Work&&)
+    COIL_DELETE("on takes an executor and a task: on(executor, f())");
 template <class T, class E>
 detail::on_awaitable<T> on(task<T>, E&&)
     COIL_DELETE("the executor comes first: on(executor, work)");

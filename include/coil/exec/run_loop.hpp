@@ -81,6 +81,9 @@ public:
 
     /// Starts a detached task. Its first turn is in the next round.
     void spawn(task<> work COIL_CAPTURED(this));
+    /// Produces a readable compiler error.
+    template <class T>
+    void push(task<T>&&) COIL_DELETE("push takes a coroutine_handle: loop.spawn(f()) takes a task");
 
     /// Calls `f` once, in a later round.
     template <class F>

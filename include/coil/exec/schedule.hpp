@@ -48,6 +48,14 @@ inline detail::hop_awaiter resume_on(const any_executor& ex) noexcept {
     return {detail::ref_to(ex), false};
 }
 
+/// Produce readable compiler errors.
+detail::hop_awaiter resume_on()
+    COIL_DELETE("pass the context or executor on which to continue: resume_on(pool)");
+template <class E>
+    requires(!executor<std::remove_cvref_t<E>> && !std::is_convertible_v<E, any_executor>)
+detail::hop_awaiter resume_on(E&&)
+    COIL_DELETE("pass the context or executor on which to continue: resume_on(pool)");
+
 /// Like resume_on(), but always goes through the executor's queue: even if the task runs there
 /// already, it lets queued work run first.
 template <executor E>

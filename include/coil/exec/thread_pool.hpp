@@ -55,12 +55,14 @@ public:
     /// Starts the threads. If one cannot be started, ends the others and throws std::system_error
     /// with std::errc::resource_unavailable_try_again. Throws std::invalid_argument for more than
     /// 32 767 threads.
-    thread_pool() : thread_pool(thread_pool_options{}) {}
-    explicit thread_pool(thread_pool_options options);
+    thread_pool(thread_pool_options options = {}); // NOLINT(*-explicit-*): thread_pool p = {}
     /// 0 threads: one per processor, see thread_pool_options.
     template <std::integral N>
     explicit thread_pool(N threads)
         : thread_pool(with_threads(detail::checked_number<unsigned>(threads))) {}
+    /// Produces a readable compiler error.
+    explicit thread_pool(const char*)
+        COIL_DELETE("pass the number of threads: thread_pool pool(4)");
     thread_pool(const thread_pool&) = delete;
     thread_pool& operator=(const thread_pool&) = delete;
     /// Calls drain(), stop() and join(): submitted work is run. Work that submits itself forever is

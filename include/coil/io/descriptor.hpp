@@ -52,6 +52,13 @@ public:
     constexpr descriptor(direct_descriptor slot) noexcept // NOLINT: one of the two kinds
         : number_(slot), table_(slot.table_) {}
 
+    /// Produces a readable compiler error.
+    template <class Owner>
+        requires(!std::convertible_to<Owner, int>) &&
+                requires(const Owner& owner) { owner.native_handle(); }
+    descriptor(const Owner&) // NOLINT(*-explicit-*)
+        COIL_DELETE_CONVERSION("pass its descriptor: owner.native_handle(); or call its member");
+
     [[nodiscard]] constexpr bool is_direct() const noexcept { return table_ != 0; }
     /// The descriptor, or the slot.
     [[nodiscard]] constexpr int number() const noexcept { return number_; }

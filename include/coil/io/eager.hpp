@@ -74,7 +74,7 @@ public:
         }
         result_type await_resume() noexcept {
             if (coil::detail::exchange(left_alone_, by::none) != by::none) [[unlikely]] {
-                return result_type(-ECANCELED);
+                return detail::failed_with<result_type>(-ECANCELED);
             }
             op_->awaiter_ = nullptr;
             return coil::detail::exchange(op_, nullptr)->base::await_resume();

@@ -47,6 +47,9 @@ inline operation read(descriptor fd, mutable_buffer buf COIL_LIFETIMEBOUND,
 template <detail::bare_pointer Data, std::integral Size>
 operation read(descriptor fd, Data&& data, Size n, ::off_t offset = current_position)
     COIL_DELETE("pass the length as a part of the buffer: {data, n}");
+template <std::integral Size>
+operation read(descriptor, mutable_buffer, Size, ::off_t)
+    COIL_DELETE("pass the length as a part of the buffer: {data, n}");
 
 /// The same for an offset of type std::size_t; warns if it equals the length of the buffer.
 template <std::same_as<std::size_t> Offset>
@@ -70,6 +73,9 @@ inline operation write(descriptor fd, const_buffer buf COIL_LIFETIMEBOUND,
 /// Produces a readable compiler error.
 template <detail::bare_pointer Data, std::integral Size>
 operation write(descriptor fd, Data&& data, Size n, ::off_t offset = current_position)
+    COIL_DELETE("pass the length as a part of the buffer: {data, n}");
+template <std::integral Size>
+operation write(descriptor, const_buffer, Size, ::off_t)
     COIL_DELETE("pass the length as a part of the buffer: {data, n}");
 
 /// The same for an offset of type std::size_t; warns if it equals the length of the buffer.

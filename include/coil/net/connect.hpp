@@ -48,12 +48,16 @@ connect(std::string host, std::uint16_t port, std::chrono::time_point<Clock, Dur
 }
 
 /// Produces a readable compiler error.
-template <std::convertible_to<std::string> Host>
+template <class Host>
 [[nodiscard]] task<socket> connect(Host&&)
     COIL_DELETE("connect takes the host and the port: connect(\"example.org\", 443)");
 template <std::convertible_to<std::string> Host, std::convertible_to<std::string> Service,
           class... Rest>
 [[nodiscard]] task<socket> connect(Host&&, Service&&, Rest&&...)
     COIL_DELETE("the port is a number: connect(\"example.org\", 443)");
+template <std::convertible_to<std::string> Host, std::integral Port, class Limit>
+    requires std::is_arithmetic_v<Limit>
+[[nodiscard]] task<socket> connect(Host&&, Port, Limit)
+    COIL_DELETE("pass the limit as a duration with a unit: connect(\"example.org\", 443, 5s)");
 
 } // namespace coil::net

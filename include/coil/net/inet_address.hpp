@@ -1,6 +1,9 @@
 #pragma once
 
+#include <coil/core/config.hpp>
+
 #include <compare>
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,6 +32,14 @@ public:
     /// A numeric address: "127.0.0.1", "::1", "fe80::1%eth0". Throws std::system_error with
     /// std::errc::invalid_argument, whose message quotes the text, if it is not valid.
     inet_address(std::string_view ip, std::uint16_t port);
+    /// Produce readable compiler errors.
+    template <std::convertible_to<std::string_view> Text>
+    explicit inet_address(Text&&)
+        COIL_DELETE("pass the port, or parse both: inet_address(\"127.0.0.1\", 80), "
+                    "inet_address::parse(\"127.0.0.1:80\")");
+    template <std::integral Port, std::convertible_to<std::string_view> Text>
+    inet_address(Port, Text&&)
+        COIL_DELETE("the address comes before the port: inet_address(\"127.0.0.1\", 80)");
 
     /// Converts from a sockaddr. Throws std::system_error (address_family_not_supported) for other
     /// families.

@@ -7,6 +7,7 @@
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/task.hpp>
 #include <coil/net/acceptor.hpp>
+#include <coil/net/detail/serve_mistake.hpp>
 #include <coil/net/endpoint.hpp>
 #include <coil/net/serve_metrics.hpp>
 #include <coil/net/socket.hpp>
@@ -50,14 +51,6 @@ namespace detail {
 
 using connection_handler = std::function<task<>(socket, inplace_stop_token)>;
 
-/// The functions that serve() accepts as its handler.
-template <class H>
-concept handles_connections = requires(H& handler, socket peer, inplace_stop_token stop) {
-    { handler(std::move(peer), stop) } -> std::convertible_to<task<>>;
-} || requires(H& handler, socket peer) {
-    { handler(std::move(peer)) } -> std::convertible_to<task<>>;
-};
-
 [[nodiscard]] task<> serve_erased(runtime& on, endpoint where, connection_handler handler,
                                   serve_options options);
 [[nodiscard]] task<> serve_here(endpoint where, connection_handler handler, serve_options options);
@@ -98,10 +91,13 @@ connection_handler with_stop(Handler handler) {
 ///
 /// Destroying the awaiting frame, as a runtime's shutdown does, ends the server and its connections
 /// without grace. Listeners on other contexts end asynchronously.
-template <class Handler>
-    requires detail::handles_connections<Handler>
+template <detail::serves_connections On, class Handler>
 [[nodiscard("did you forget to co_await?")]] COIL_CORO_WRAPPER task<>
-serve(runtime& on, endpoint where, Handler handler, serve_options options = {}) {
+serve(On& on, endpoint where, Handler handler, serve_options options = {})
+    COIL_ERROR_IF((!std::same_as<On, runtime>), COIL_SERVE_HERE)
+        COIL_ERROR_IF((!detail::handles_connections<Handler>), COIL_SERVE_HANDLER) {
+    static_assert(std::same_as<On, runtime>, COIL_SERVE_HERE);
+    static_assert(detail::handles_connections<Handler>, COIL_SERVE_HANDLER);
     return detail::serve_erased(on, std::move(where), detail::with_stop(std::move(handler)),
                                 std::move(options));
 }
@@ -111,47 +107,32 @@ serve(runtime& on, endpoint where, Handler handler, serve_options options = {}) 
 ///
 ///     host.co_spawn(net::serve(8080, session, {.max_connections = 100, .idle = 60s}));
 template <class Handler>
-    requires detail::handles_connections<Handler>
 [[nodiscard("did you forget to co_await?")]] COIL_CORO_WRAPPER task<>
-serve(endpoint where, Handler handler, serve_options options = {}) {
+serve(endpoint where, Handler handler, serve_options options = {})
+    COIL_ERROR_IF((!detail::handles_connections<Handler>), COIL_SERVE_HANDLER) {
+    static_assert(detail::handles_connections<Handler>, COIL_SERVE_HANDLER);
     return detail::serve_here(std::move(where), detail::with_stop(std::move(handler)),
                               std::move(options));
 }
 
-/// Produce readable compiler errors. Those with serve_options accept a braced list.
-template <class Handler, class... Rest>
-    requires(!detail::handles_connections<Handler>)
-task<> serve(endpoint, Handler&&, Rest&&...)
-    COIL_DELETE("the handler takes the connection by value and returns a task<>: "
-                "task<> session(net::socket peer)");
-template <class Handler>
-    requires(!detail::handles_connections<Handler>)
-task<> serve(endpoint, Handler&&, serve_options)
-    COIL_DELETE("the handler takes the connection by value and returns a task<>: "
-                "task<> session(net::socket peer)");
-template <class... Rest>
-task<> serve(io_context&, Rest&&...)
-    COIL_DELETE("a server on one context is a task of it: ctx.co_spawn(net::serve(port, handler))");
-template <class Handler>
-task<> serve(io_context&, endpoint, Handler&&, serve_options)
-    COIL_DELETE("a server on one context is a task of it: ctx.co_spawn(net::serve(port, handler))");
-template <class Handler, class... Rest>
-    requires(!detail::handles_connections<Handler>)
-task<> serve(runtime&, endpoint, Handler&&, Rest&&...)
-    COIL_DELETE("the handler takes the connection by value and returns a task<>: "
-                "task<> session(net::socket peer)");
-template <class Handler, std::integral Number>
-    requires detail::handles_connections<Handler>
-task<> serve(runtime&, endpoint, Handler&&, Number)
-    COIL_DELETE("name the option: serve(rt, 8080, session, {.max_connections = 1000})");
-template <class Handler, std::integral Port>
-    requires detail::handles_connections<Handler>
-task<> serve(runtime&, Handler&&, Port)
-    COIL_DELETE("the address comes before the handler: serve(rt, 8080, session)");
-template <class Handler>
-    requires(!detail::handles_connections<Handler>)
-task<> serve(runtime&, endpoint, Handler&&, serve_options)
-    COIL_DELETE("the handler takes the connection by value and returns a task<>: "
-                "task<> session(net::socket peer)");
+/// Produces readable compiler errors.
+template <class... Args>
+detail::refused_serve<Args...> serve(Args&&...) COIL_ERROR_IF(
+    (detail::is_serve_mistake<detail::serve_mistake::no_handler, Args...>), COIL_SERVE_NO_HANDLER)
+    COIL_ERROR_IF((detail::is_serve_mistake<detail::serve_mistake::order, Args...>),
+                  COIL_SERVE_ORDER)
+        COIL_ERROR_IF((detail::is_serve_mistake<detail::serve_mistake::split_address, Args...>),
+                      COIL_SERVE_SPLIT_ADDRESS)
+            COIL_ERROR_IF((detail::is_serve_mistake<detail::serve_mistake::handler, Args...>),
+                          COIL_SERVE_HANDLER)
+                COIL_ERROR_IF((detail::is_serve_mistake<detail::serve_mistake::number, Args...>),
+                              COIL_SERVE_NUMBER) {
+    using enum detail::serve_mistake;
+    static_assert(!detail::is_serve_mistake<no_handler, Args...>, COIL_SERVE_NO_HANDLER);
+    static_assert(!detail::is_serve_mistake<order, Args...>, COIL_SERVE_ORDER);
+    static_assert(!detail::is_serve_mistake<split_address, Args...>, COIL_SERVE_SPLIT_ADDRESS);
+    static_assert(!detail::is_serve_mistake<handler, Args...>, COIL_SERVE_HANDLER);
+    static_assert(!detail::is_serve_mistake<number, Args...>, COIL_SERVE_NUMBER);
+}
 
 } // namespace coil::net

@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <limits>
 #include <span>
+#include <string_view>
 #include <system_error>
 #include <type_traits>
 #include <utility>
@@ -62,6 +63,10 @@ public:
     socket(const socket&) COIL_DELETE_COPY("a socket has one owner: write std::move(s)");
     socket& operator=(const socket&) COIL_DELETE_COPY("a socket has one owner: write std::move(s)");
     ~socket();
+    /// Produces a readable compiler error.
+    template <std::convertible_to<std::string_view> Text, std::integral Port>
+    socket(Text&&, Port) COIL_DELETE("a socket is connected by connect(): net::socket s = co_await "
+                                     "net::connect(\"127.0.0.1\", 80)");
 
     /// Create stream and datagram sockets, close-on-exec. They throw std::system_error (EMFILE,
     /// ...).
@@ -91,6 +96,10 @@ public:
     auto connect(const endpoint& peer) noexcept {
         return io_awaitable<detail::connect_element>(detail::connect_element(fd_, peer));
     }
+    /// Produces a readable compiler error.
+    template <std::convertible_to<std::string_view> Text, std::integral Port>
+    operation connect(Text&&, Port)
+        COIL_DELETE("the address and the port are one argument: s.connect({\"127.0.0.1\", 80})");
     /// recv(2): bytes received, 0 when the peer has shut down its side.
     operation recv(mutable_buffer buf COIL_LIFETIMEBOUND, int flags = 0) noexcept COIL_WARN_IF(
         coil::detail::may_be_a_length(flags, coil::detail::recv_flags, buf.size()),
@@ -259,6 +268,18 @@ template <>
 struct expired_result<net::socket> {
     static net::socket make(net::socket* accepted) noexcept {
         return accepted != nullptr && *accepted ? std::move(*accepted) : net::socket(-ETIMEDOUT);
+    }
+};
+
+/// The result of a task that receives a message: what it has received is not lost.
+template <class Received>
+    requires std::same_as<Received, net::received_from> ||
+             std::same_as<Received, net::received_descriptors>
+struct expired_result<Received> {
+    static Received make(Received* received) noexcept {
+        return received != nullptr && received->result.has_value()
+                   ? std::move(*received)
+                   : failed_with<Received>(-ETIMEDOUT);
     }
 };
 

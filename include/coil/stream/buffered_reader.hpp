@@ -54,6 +54,7 @@ public:
     static constexpr std::size_t default_max = 64 * 1024;
 
     /// `capacity`: the initial size of the buffer. It grows as needed by read_until().
+    buffered_reader() COIL_DELETE_COPY("pass the stream to read from: buffered_reader r{peer}");
     explicit buffered_reader(Source&& from, std::size_t capacity = default_capacity)
         : from_(static_cast<Source&&>(from)), buffer_(detail::max<std::size_t>(capacity, 1)) {}
 
@@ -184,6 +185,7 @@ template <class Source>
 buffered_reader(Source&&) -> buffered_reader<Source>;
 template <class Source>
 buffered_reader(Source&&, std::size_t) -> buffered_reader<Source>;
+buffered_reader() -> buffered_reader<detail::no_stream&>; // a readable compiler error
 
 /// The awaitable of buffered_reader::read_until(), or of the next line. If the delimiter is in the
 /// buffer, it does not suspend, except after many such awaits in a row.

@@ -48,6 +48,7 @@ class buffered_writer {
 public:
     static constexpr std::size_t default_capacity = 16 * 1024;
 
+    buffered_writer() COIL_DELETE_COPY("pass the stream to write to: buffered_writer w{peer}");
     explicit buffered_writer(Sink&& to, std::size_t capacity = default_capacity)
         : to_(static_cast<Sink&&>(to)), memory_(new std::byte[capacity]), capacity_(capacity) {}
 
@@ -133,6 +134,7 @@ template <class Sink>
 buffered_writer(Sink&&) -> buffered_writer<Sink>;
 template <class Sink>
 buffered_writer(Sink&&, std::size_t) -> buffered_writer<Sink>;
+buffered_writer() -> buffered_writer<detail::no_stream&>; // a readable compiler error
 
 /// The awaitable of buffered_writer::write().
 template <class Sink>

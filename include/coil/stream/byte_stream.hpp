@@ -3,6 +3,7 @@
 #include <coil/core/awaitable.hpp>
 #include <coil/core/buffer.hpp>
 #include <coil/core/io_result.hpp>
+#include <coil/core/task.hpp>
 
 #include <concepts>
 #include <type_traits>
@@ -37,5 +38,16 @@ concept byte_stream = byte_source<S> && byte_sink<S>;
 /// net::socket.
 template <class S>
 inline constexpr bool is_plain_socket = false;
+
+namespace detail {
+
+/// The stream of a buffered_reader or buffered_writer that was constructed without one.
+struct no_stream {
+    task<io_result> read_some(mutable_buffer);
+    task<io_result> write_some(const_buffer);
+    task<io_result> shutdown_write();
+};
+
+} // namespace detail
 
 } // namespace coil

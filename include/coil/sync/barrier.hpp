@@ -63,6 +63,7 @@ public:
             detail::end_with_misuse("a barrier must be constructed with 0 or more.");
         }
     }
+    barrier() COIL_DELETE_COPY("pass the number of participants: barrier step(3)");
     barrier(const barrier&) = delete;
     barrier& operator=(const barrier&) = delete;
     ~barrier() = default;

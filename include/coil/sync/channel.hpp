@@ -6,6 +6,7 @@
 #include <coil/sync/detail/channel_core.hpp>
 #include <coil/sync/detail/waiter.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <new>
@@ -23,6 +24,8 @@ struct unbounded_t {
 inline constexpr unbounded_t unbounded{};
 
 namespace detail {
+
+struct no_element_type {};
 
 /// Throws std::system_error with std::errc::broken_pipe.
 [[noreturn]] void throw_channel_closed();
@@ -206,6 +209,8 @@ private:
 /// giving an element back. If there is none, it throws std::bad_alloc and takes nothing.
 template <class T>
 class channel {
+    static_assert(!std::is_same_v<T, detail::no_element_type>,
+                  "a channel needs an element type: channel<int> numbers(5)");
     static_assert(!std::is_void_v<T>,
                   "a channel needs an element type: to signal an event without a value, use "
                   "a coil::counting_semaphore, or an empty struct");
@@ -296,5 +301,10 @@ private:
 
     detail::channel_core<T> core_;
 };
+
+/// Produce readable compiler errors.
+channel() -> channel<detail::no_element_type>;
+template <std::integral Number>
+channel(Number) -> channel<detail::no_element_type>;
 
 } // namespace coil

@@ -53,6 +53,7 @@ public:
         }
     }
     /// Produces a readable compiler error.
+    void wait() COIL_DELETE("pass the mutex that the caller has locked: co_await cv.wait(m)");
     template <class Lock, class... Rest>
         requires(!std::same_as<std::remove_cvref_t<Lock>, mutex>)
     task<> wait(Lock&&, Rest&&...)

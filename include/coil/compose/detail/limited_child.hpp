@@ -34,6 +34,12 @@ template <>
 struct expired_result<io_result> {
     static io_result make(io_result*) noexcept { return io_result(-ETIMEDOUT); }
 };
+template <>
+struct expired_result<checked_io_result> {
+    static checked_io_result make(checked_io_result*) noexcept {
+        return checked_io_result(-ETIMEDOUT);
+    }
+};
 template <class T>
 concept has_expired_result = requires(T* completed) {
     { expired_result<T>::make(completed) } -> std::same_as<T>;

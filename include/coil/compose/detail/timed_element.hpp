@@ -2,9 +2,11 @@
 
 #include <coil/base/assert.hpp>
 #include <coil/base/std_chrono.hpp>
+#include <coil/context/detail/buffer_check.hpp>
 #include <coil/context/detail/timed_op.hpp>
 #include <coil/context/operation.hpp>
 #include <coil/context/sleep.hpp>
+#include <coil/core/detail/debug_reports.hpp>
 #include <coil/core/task.hpp>
 #include <coil/io/eager.hpp>
 #include <coil/uring/prep.hpp>
@@ -122,6 +124,10 @@ public:
         }
         COIL_ASSERT(!pending());
         resumed();
+        poison_errno();
+#if COIL_CHECKS_BUFFERS
+        check_completed_buffers(*first());
+#endif
         if constexpr (has_link_timeout<Element>) {
             return timed_out_if(expired_ || link_timeout_expired(), element_.result());
         } else {
@@ -141,7 +147,11 @@ public:
 protected:
     void launch(event_loop& loop, std::coroutine_handle<> waiter,
                 inplace_stop_token token) noexcept {
-        start(loop, waiter, token, element_.arm(), Element::entries, needs_every_result<Element>);
+        sqe_slot& first = element_.arm();
+#if COIL_CHECKS_BUFFERS
+        check_submitted_buffers(first);
+#endif
+        start(loop, waiter, token, first, Element::entries, needs_every_result<Element>);
         if (pending()) {
             const std::int64_t deadline =
                 origin() == sleep_awaitable::from::now ? deadline_after(loop.now_ns(), ns()) : ns();

@@ -79,11 +79,34 @@ inline constexpr bool has_link_timeout = [] {
     }
 }();
 
+/// A result that consists of an io_result and what else the call has returned.
+template <class Result>
+concept detailed_result = requires(Result& r) {
+    { r.result } -> std::same_as<io_result&>;
+};
+
+/// The result of a call that failed with -errno.
+template <class Result>
+Result failed_with(int error) noexcept {
+    if constexpr (detailed_result<Result>) {
+        Result failed{};
+        failed.result = io_result(error);
+        return failed;
+    } else {
+        return Result(error);
+    }
+}
+
 /// The result of a call with a timeout: -ETIMEDOUT if the timeout cancelled it. After a stop
 /// request the result remains -ECANCELED.
 template <class Result>
 Result timed_out_if(bool expired, Result result) noexcept {
-    return expired && result == -ECANCELED ? Result(-ETIMEDOUT) : result;
+    if constexpr (detailed_result<Result>) {
+        result.result = timed_out_if(expired, result.result);
+        return result;
+    } else {
+        return expired && result == -ECANCELED ? Result(-ETIMEDOUT) : result;
+    }
 }
 
 /// Applies a wrapper to an element. If the element is a timeout or a chain, the wrapper is applied

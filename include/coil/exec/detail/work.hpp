@@ -112,12 +112,17 @@ private:
 /// Implements execute() for executors that accept work.
 template <work_executor E, class F>
 void execute_as_work(E& executor, F&& f) {
-    auto* const made = new function_work<std::decay_t<F>>(std::forward<F>(f));
-    try {
-        executor.submit(*made);
-    } catch (...) {
-        made->drop();
-        throw;
+    static_assert(
+        std::is_invocable_v<std::decay_t<F>&>,
+        "execute takes a function; a task is awaited on an executor: co_await on(ex, f())");
+    if constexpr (std::is_invocable_v<std::decay_t<F>&>) {
+        auto* const made = new function_work<std::decay_t<F>>(std::forward<F>(f));
+        try {
+            executor.submit(*made);
+        } catch (...) {
+            made->drop();
+            throw;
+        }
     }
 }
 
