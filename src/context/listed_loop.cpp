@@ -63,6 +63,17 @@ bool listed_loop::post_if_running(event_loop* loop, std::uint64_t number,
     return false;
 }
 
+bool listed_loop::for_each_running(bool (*f)(event_loop&, void*) noexcept,
+                                   void* argument) noexcept {
+    const std::scoped_lock lock(list_mutex);
+    for (listed_loop* one = first_loop; one != nullptr; one = one->next) {
+        if (one->is_running() && !f(static_cast<event_loop&>(*one), argument)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool listed_loop::begin(use what) noexcept {
     for (backoff wait;; wait.once_more()) {
         use expected = use::free;
