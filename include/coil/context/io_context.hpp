@@ -346,7 +346,8 @@ inline task_owner& owner_of_unnamed(const std::source_location& where) noexcept 
 } // namespace detail
 #endif
 
-inline void io_context::co_spawn(task<> work, [[maybe_unused]] std::source_location where) {
+inline void io_context::co_spawn(task<> work COIL_CAPTURED(global),
+                                 [[maybe_unused]] std::source_location where) {
 #if COIL_ASSERTIONS
     auto coroutine = work.release();
     coroutine.promise().become_root(detail::owner_of_unnamed(where));
@@ -362,7 +363,8 @@ inline void io_context::start_detached(task<> work) {
     launch(coroutine);
 }
 
-inline void io_context::co_spawn(task<> work, const std::string& name, std::source_location where) {
+inline void io_context::co_spawn(task<> work COIL_CAPTURED(global), const std::string& name,
+                                 std::source_location where) {
     auto* const owner = new detail::named_detached_owner({name, where});
     auto coroutine = work.release();
     coroutine.promise().become_root(*owner);
@@ -370,7 +372,8 @@ inline void io_context::co_spawn(task<> work, const std::string& name, std::sour
 }
 
 template <class T>
-join_handle<T> io_context::spawn(task<T> work, [[maybe_unused]] std::source_location where) {
+join_handle<T> io_context::spawn(task<T> work COIL_CAPTURED(global),
+                                 [[maybe_unused]] std::source_location where) {
 #if COIL_ASSERTIONS
     return spawn_watched(std::move(work), new detail::named_join_state<T>({{}, where}));
 #else
@@ -379,7 +382,7 @@ join_handle<T> io_context::spawn(task<T> work, [[maybe_unused]] std::source_loca
 }
 
 template <class T>
-join_handle<T> io_context::spawn(task<T> work, const std::string& name,
+join_handle<T> io_context::spawn(task<T> work COIL_CAPTURED(global), const std::string& name,
                                  std::source_location where) {
     return spawn_watched(std::move(work), new detail::named_join_state<T>({name, where}));
 }
