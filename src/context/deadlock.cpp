@@ -215,6 +215,7 @@ bool event_loop::has_deadlock() {
         return false;
     }
     std::vector<event_loop*> loops;
+    loops.reserve(size);
     for (std::size_t i = 0; i < size; ++i) {
         loops.push_back(loop(i));
     }
