@@ -4,6 +4,7 @@
 #include "dump_signal.hpp"
 #include "stall_watchdog.hpp"
 #include "task_snapshot.hpp"
+#include "waiting_threads.hpp"
 
 #include <coil/context/detail/event_loop.hpp>
 #include <coil/context/options.hpp>
@@ -17,6 +18,7 @@
 #include <cstdio>
 #include <ctime>
 #include <new>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,8 +29,7 @@ namespace coil::detail {
 
 namespace {
 
-/// The value of lonely_waits, an even number, after a report.
-constexpr std::uint32_t reported = UINT32_MAX - 1;
+constexpr std::int64_t first_interval_ns = 50'000'000;
 
 /// The number of threads of this library that never wake a task.
 std::size_t threads_aside() noexcept {
@@ -72,8 +73,9 @@ bool can_continue(const context_snapshot& context) noexcept {
     return can;
 }
 
-/// The text of the report on these contexts; empty if one of their tasks can continue after all.
-std::string describe_deadlock(std::span<event_loop* const> loops) {
+/// The text of the report on these contexts. Empty if `has_others`, other contexts or pools of
+/// threads, and one of the tasks can continue after all.
+std::string describe_deadlock(std::span<event_loop* const> loops, bool has_others) {
     std::string text = "coil: these tasks wait for ever: no operation is in flight, no timer is "
                        "armed, and the process has no other thread that could wake them\n";
     try {
@@ -82,7 +84,7 @@ std::string describe_deadlock(std::span<event_loop* const> loops) {
         for (event_loop* const loop : loops) {
             contexts.push_back(take_snapshot(*loop, at_most));
         }
-        if (loops.size() > 1 && std::ranges::any_of(contexts, [](const context_snapshot& one) {
+        if (has_others && std::ranges::any_of(contexts, [](const context_snapshot& one) {
                 return can_continue(one);
             })) {
             return {};
@@ -96,75 +98,133 @@ std::string describe_deadlock(std::span<event_loop* const> loops) {
 
 } // namespace
 
-/// Called before a wait that only another thread can end. Returns true if there is no such thread
-/// although the loop, or another loop of its runtime, has tasks; then on_deadlock has been called.
-///
-/// Outside of a runtime, threads are counted at the first such wait, and then at the second,
-/// fourth, eighth and so on: if a thread has ended the earlier waits, one will probably end the
-/// next.
-///
-/// In a runtime, every context must wait like this one, without a message, and stay in the same
-/// wait for 50 ms, while there is no other thread. The snapshot to be printed is checked as well: a
-/// task in it that waits for anything but other tasks shows that there is no deadlock. If several
-/// contexts begin to wait at the same time, at least one of them sees that all of them wait.
-[[gnu::noinline, gnu::cold]] bool event_loop::reports_deadlock() {
-    std::atomic<std::uint32_t>& own = signals_.lonely_waits;
-    if (submissions_.has_queued() || cancellations_.has_retries() ||
-        own.load(std::memory_order_relaxed) == reported) {
+/// The threads that wait for other threads, and the loops among them.
+class event_loop::census {
+public:
+    /// Called by a loop that has announced its own wait.
+    census() noexcept {
+        all_wait_ = for_each_running(&add, this);
+        if (const auto others = all_wait_ ? waiting_threads::all() : std::nullopt) {
+            threads_ += others->threads;
+            changes_ += others->changes;
+        } else {
+            all_wait_ = false;
+        }
+    }
+    [[nodiscard]] bool all_wait() const noexcept { return all_wait_; }
+    [[nodiscard]] std::size_t threads() const noexcept { return threads_; }
+    bool operator==(const census& other) const noexcept = default;
+
+private:
+    static bool add(event_loop& loop, void* argument) noexcept {
+        auto& to = *static_cast<census*>(argument);
+        // the inbox first: see loop_signals::lonely_waits
+        const bool has_message = !loop.inbox_.holds_nothing();
+        const std::uint32_t waits = loop.lonely_waits();
+        ++to.threads_;
+        to.changes_ += waits;
+        return !has_message && waits % 2 != 0;
+    }
+
+    bool all_wait_ = false;
+    std::size_t threads_ = 0;
+    std::uint64_t changes_ = 0;
+};
+
+/// Called in a wait that only another thread can end, if there are tasks. The first, second, fourth
+/// and further waits are checked when they begin: if a thread has ended the earlier waits, one will
+/// probably end the next. Every wait is checked again after 50 ms, 100 ms and so on, because the
+/// other threads may begin to wait later.
+bool event_loop::deadlock_check_is_due() noexcept {
+    deadlock_checks& checks = signals_.checks;
+    if (checks.interval_ns == 0) {
+        checks.interval_ns = first_interval_ns;
+        checks.due_ns = 0;
+        return std::has_single_bit(++checks.waits) || round_.takes_part();
+    }
+    if (checks.due_ns == 0 || now_ns() < checks.due_ns) {
         return false;
     }
-    const std::uint32_t waits = own.load(std::memory_order_relaxed) / 2 + 1;
-    own.store(2 * waits - 1, std::memory_order_seq_cst);
-    runtime* const all = round_.takes_part() ? round_.owner() : nullptr;
-    if (all == nullptr) {
-        if (tasks_.empty() || !std::has_single_bit(waits) || !has_only_threads(1)) {
-            return false;
-        }
-    } else {
-        bool has_tasks = false;
-        const auto sum_of_waits = [&]() -> std::uint64_t { // 0: one of them does not wait
-            std::uint64_t sum = 0;
-            for (std::size_t i = 0; i < all->size(); ++i) {
-                event_loop& one = all->context(i).loop();
-                const bool has_message = !one.inbox_.holds_nothing();
-                const std::uint32_t count = one.signals_.lonely_waits.load();
-                if (has_message || count % 2 == 0) {
-                    return 0;
-                }
-                has_tasks = has_tasks || one.load() > 0;
-                sum += count;
-            }
-            return sum;
-        };
-        const std::uint64_t sum = sum_of_waits();
-        if (sum == 0 || !has_tasks || !has_only_threads(all->size())) {
-            return false;
-        }
+    checks.interval_ns *= 2;
+    checks.due_ns = 0;
+    return true;
+}
+
+/// Called before the loop sleeps: when the wait is to be checked again. The clock is read here
+/// because most waits end before that.
+std::int64_t event_loop::deadlock_check_ns() noexcept {
+    deadlock_checks& checks = signals_.checks;
+    if (checks.is_reported || tasks_.empty() || lonely_waits() % 2 == 0) {
+        return INT64_MAX;
+    }
+    if (checks.due_ns == 0) {
+        checks.due_ns = now_ns() + checks.interval_ns;
+    }
+    return checks.due_ns;
+}
+
+/// Whether no thread of the process could wake a task: each of them is a loop, or waits for one, or
+/// is an idle thread of a pool.
+///
+/// The threads are counted twice. If the second count equals the first, all of them waited at the
+/// moment between the two: a thread that was woken, or a message, would show as a change. If there
+/// are several, this state must last for 50 ms, too, without a message to this loop.
+bool event_loop::has_deadlock() {
+    const census first;
+    if (!first.all_wait() || !has_only_threads(first.threads())) {
+        return false;
+    }
+    if (first.threads() > 1) {
         metrics_.ready.set(0); // part of the wait: the watchdog must not watch it
         constexpr int looks = 50;
         for (int i = 0; i < looks; ++i) {
             constexpr std::timespec a_while{0, 1'000'000};
             ::nanosleep(&a_while, nullptr);
-            if (!inbox_.empty() || sum_of_waits() != sum) {
+            if (!inbox_.empty() || census() != first) {
                 return false;
             }
         }
-        if (!has_only_threads(all->size()) || !round_.claim_deadlock_report()) {
-            return false;
-        }
+    }
+    return census() == first && has_only_threads(first.threads());
+}
+
+/// Called before a wait that only another thread can end. Returns true if there is no such thread
+/// although the loop, or another loop of its runtime, has tasks; then on_deadlock has been called.
+///
+/// The contexts of a runtime report together, once. The snapshot to be printed is checked as well,
+/// unless the process has one thread: a task in it that waits for anything but other tasks shows
+/// that there is no deadlock. If several contexts begin to wait at the same time, at least one of
+/// them sees that all of them wait.
+[[gnu::noinline, gnu::cold]] bool event_loop::reports_deadlock() {
+    std::atomic<std::uint32_t>& own = signals_.lonely_waits;
+    if (submissions_.has_queued() || cancellations_.has_retries()) {
+        return false;
+    }
+    own.store(own.load(std::memory_order_relaxed) | 1U, std::memory_order_seq_cst);
+    runtime* const all = round_.takes_part() ? round_.owner() : nullptr;
+    const std::size_t size = all == nullptr ? 1 : all->size();
+    const auto loop = [&](std::size_t i) {
+        return all == nullptr ? this : &all->context(i).loop();
+    };
+    bool has_tasks = false;
+    for (std::size_t i = 0; i < size; ++i) {
+        has_tasks = has_tasks || loop(i)->load() > 0;
+    }
+    if (!has_tasks || signals_.checks.is_reported || !deadlock_check_is_due() || !has_deadlock() ||
+        (all != nullptr && !round_.claim_deadlock_report())) {
+        return false;
     }
     std::vector<event_loop*> loops;
-    for (std::size_t i = 0; all != nullptr && i < all->size(); ++i) {
-        loops.push_back(&all->context(i).loop());
+    loops.reserve(size);
+    for (std::size_t i = 0; i < size; ++i) {
+        loops.push_back(loop(i));
     }
-    if (all == nullptr) {
-        loops.push_back(this);
-        own.store(reported, std::memory_order_relaxed);
-    }
-    const std::string text = describe_deadlock(loops);
+    const std::string text = describe_deadlock(loops, !has_only_threads(1));
     if (text.empty()) {
         return false;
     }
+    signals_.checks.is_reported = true;
+    own.fetch_add(1, std::memory_order_seq_cst); // the handler may wake other contexts
     if (options_.on_deadlock) {
         options_.on_deadlock(text);
     } else {

@@ -143,6 +143,9 @@ private:
         parker_.history().on_fruitless_spin();
     }
     std::int64_t until = next_deadline();
+    if (signals_.checks.interval_ns != 0) [[unlikely]] {
+        until = std::min(until, deadlock_check_ns());
+    }
     if (frame_cache_overflowed) [[unlikely]] {
         until = parker_.trim_after_peak(until);
     }
@@ -205,12 +208,16 @@ std::int64_t event_loop::next_deadline() noexcept {
 }
 
 void event_loop::deliver_inbox() noexcept {
-    if (signals_.lonely_waits.load(std::memory_order_relaxed) % 2 != 0) [[unlikely]] {
+    const bool was_lonely = signals_.lonely_waits.load(std::memory_order_relaxed) % 2 != 0;
+    if (was_lonely) [[unlikely]] {
         signals_.lonely_waits.fetch_add(1, std::memory_order_seq_cst);
     }
     queue_node* node = inbox_.take_all();
     if (node == nullptr) {
         return;
+    }
+    if (was_lonely) [[unlikely]] {
+        signals_.checks.interval_ns = 0;
     }
     parker_.history().on_inbox_delivered();
     std::uint64_t nodes = 0;

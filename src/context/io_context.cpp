@@ -1,11 +1,14 @@
 #include "task_snapshot.hpp"
 #include "thread_name.hpp"
 #include "trace_recorder.hpp"
+#include "waiting_threads.hpp"
 
 #include <coil/context/detail/sim_driver.hpp>
 #include <coil/context/io_context.hpp>
 
+#include <cstdint>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -25,6 +28,33 @@ void ignore_sigpipe_once() {
         }
     });
 }
+
+/// A thread in io_context::join(), for the detection of deadlocks.
+class joining_thread final : detail::waiting_threads {
+public:
+    /// Called after the work guard was released.
+    explicit joining_thread(const detail::event_loop& loop) noexcept
+        : loop_(loop), first_(loop.lonely_waits()) {
+        enter_list();
+    }
+    joining_thread(const joining_thread&) = delete;
+    joining_thread& operator=(const joining_thread&) = delete;
+    ~joining_thread() { leave_list(); }
+
+    /// The loop may end instead of waiting because the guard was released, so only a wait counts
+    /// that began in a turn after that.
+    [[nodiscard]] std::optional<state> now_waiting() const noexcept override {
+        const std::uint32_t turns = loop_.lonely_waits() - first_;
+        if (!loop_.is_running() || turns < (first_ % 2 == 0 ? 3 : 2)) {
+            return std::nullopt;
+        }
+        return state{.threads = 1};
+    }
+
+private:
+    const detail::event_loop& loop_;
+    const std::uint32_t first_;
+};
 
 static_assert(alignof(io_context) <= detail::frame_alignment, "it may be a local of a coroutine");
 
@@ -86,7 +116,10 @@ void io_context::join() {
         return;
     }
     loop_->release_work_guard();
-    thread_.join();
+    {
+        const joining_thread joins(*loop_);
+        thread_.join();
+    }
     loop_->forget_stop();
     if (std::exception_ptr error = std::exchange(thread_error_, nullptr)) {
         std::rethrow_exception(error);

@@ -1,8 +1,10 @@
 #include "futex.hpp"
+#include "waiting_threads.hpp"
 
 #include <coil/context/join_handle.hpp>
 
 #include <atomic>
+#include <optional>
 
 namespace coil::detail {
 
@@ -33,6 +35,27 @@ struct blocking_waiter : join_state_base::waiter {
 };
 static_assert(sizeof(std::atomic<int>) == sizeof(int));
 
+/// The thread that sleeps, for the detection of deadlocks.
+class blocked_thread final : waiting_threads {
+public:
+    explicit blocked_thread(const blocking_waiter& waiter) noexcept : waiter_(waiter) {
+        enter_list();
+    }
+    blocked_thread(const blocked_thread&) = delete;
+    blocked_thread& operator=(const blocked_thread&) = delete;
+    ~blocked_thread() { leave_list(); }
+
+    [[nodiscard]] std::optional<state> now_waiting() const noexcept override {
+        if (waiter_.woken.load(std::memory_order_acquire) != 0) {
+            return std::nullopt;
+        }
+        return state{.threads = 1};
+    }
+
+private:
+    const blocking_waiter& waiter_;
+};
+
 } // namespace
 
 void join_state_base::wait_blocking() noexcept {
@@ -40,6 +63,10 @@ void join_state_base::wait_blocking() noexcept {
     if (!register_waiter(w)) {
         return;
     }
+    if (w.woken.load(std::memory_order_acquire) != 0) {
+        return;
+    }
+    const blocked_thread blocked(w);
     while (w.woken.load(std::memory_order_acquire) == 0) {
         futex_wait(&w.woken, 0);
     }

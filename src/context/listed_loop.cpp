@@ -63,10 +63,23 @@ bool listed_loop::post_if_running(event_loop* loop, std::uint64_t number,
     return false;
 }
 
+bool listed_loop::for_each_running(bool (*f)(event_loop&, void*) noexcept,
+                                   void* argument) noexcept {
+    const std::scoped_lock lock(list_mutex);
+    for (listed_loop* one = first_loop; one != nullptr; one = one->next) {
+        // acquires the construction of the loop, which began before it entered the list
+        if (one->use_.load(std::memory_order_acquire) == use::running &&
+            !f(static_cast<event_loop&>(*one), argument)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool listed_loop::begin(use what) noexcept {
     for (backoff wait;; wait.once_more()) {
         use expected = use::free;
-        if (use_.compare_exchange_weak(expected, what, std::memory_order_acquire,
+        if (use_.compare_exchange_weak(expected, what, std::memory_order_acq_rel,
                                        std::memory_order_relaxed)) {
             return true;
         }

@@ -1,4 +1,5 @@
 #include "../context/thread_name.hpp"
+#include "../context/waiting_threads.hpp"
 #include "../context/watched_pool.hpp"
 #include "simulated_work.hpp"
 
@@ -82,10 +83,28 @@ struct blocking_pool::worker {
     std::condition_variable given;
 };
 
-/// The pool as the watchdog sees it.
-class blocking_pool::watched final : public detail::watched_pool {
+/// The pool as the watchdog and the detection of deadlocks see it.
+class blocking_pool::watched final : public detail::watched_pool, detail::waiting_threads {
 public:
     explicit watched(const blocking_pool& pool) noexcept : pool_(pool) {}
+
+    void begin() noexcept {
+        begin_watching();
+        enter_list();
+    }
+    void end() noexcept {
+        leave_list();
+        end_watching();
+    }
+
+    [[nodiscard]] std::optional<state> now_waiting() const noexcept override {
+        const std::unique_lock lock(pool_.mutex_, std::try_to_lock);
+        if (!lock.owns_lock() || pool_.starting_ || pool_.ending_ || !pool_.queue_.empty() ||
+            pool_.waiting_for_room_ > 0 || pool_.idle_threads_ != pool_.threads_) {
+            return std::nullopt;
+        }
+        return state{.threads = pool_.threads_, .changes = pool_.submitted_};
+    }
 
     [[nodiscard]] std::optional<bool> is_full() const noexcept override {
         const std::unique_lock lock(pool_.mutex_, std::try_to_lock);
@@ -123,8 +142,9 @@ blocking_pool::~blocking_pool() {
         detail::end_with_misuse("a blocking_pool is destroyed by one of its own calls.");
     }
     if (watched_ != nullptr) {
-        watched_->end_watching();
-        delete static_cast<watched*>(watched_);
+        auto* const made = static_cast<watched*>(watched_);
+        made->end();
+        delete made;
     }
     std::unique_lock lock(mutex_);
     ending_ = true;
@@ -191,6 +211,7 @@ void blocking_pool::submit(detail::pool_job& job, std::unique_lock<std::mutex> l
         job.drop();
         return;
     }
+    ++submitted_;
     if (worker* const w = idle_) {
         idle_ = w->earlier;
         if (idle_ != nullptr) {
@@ -220,7 +241,7 @@ void blocking_pool::begin_watching() noexcept {
             const std::scoped_lock lock(mutex_);
             watched_ = made;
         }
-        made->begin_watching();
+        made->begin();
     }
 }
 

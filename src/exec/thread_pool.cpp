@@ -103,6 +103,15 @@ void thread_pool::state::join() noexcept {
     stopped.wait(under_way, [this] { return stops_under_way == 0; });
 }
 
+std::optional<detail::waiting_threads::state> thread_pool::state::now_waiting() const noexcept {
+    const auto idle =
+        idle_workers.when_idle([this] { return injector.looks_empty() && !work_waits(); });
+    if (!idle) {
+        return std::nullopt;
+    }
+    return waiting_threads::state{.threads = idle->asleep, .changes = idle->wakes};
+}
+
 void thread_pool::state::check_may_block(const char* what) const {
     if (worker::current != nullptr && &worker::current->pool() == this) {
         throw std::system_error(std::make_error_code(std::errc::resource_deadlock_would_occur),

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "../context/waiting_threads.hpp"
+
 #include <coil/exec/detail/idle_workers.hpp>
 #include <coil/exec/detail/injector.hpp>
 #include <coil/exec/detail/work.hpp>
@@ -11,6 +13,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -50,9 +53,17 @@ private:
     bool spinning_pays_ = true;
 };
 
-struct thread_pool::state {
+struct thread_pool::state final : detail::waiting_threads {
     explicit state(thread_pool_options o, unsigned threads)
-        : options(std::move(o)), idle_workers(threads) {}
+        : options(std::move(o)), idle_workers(threads) {
+        enter_list();
+    }
+    state(const state&) = delete;
+    state& operator=(const state&) = delete;
+    ~state() { leave_list(); }
+
+    /// For the detection of deadlocks: whether all workers sleep.
+    [[nodiscard]] std::optional<waiting_threads::state> now_waiting() const noexcept override;
 
     void start();
     /// Submits to the queue that all workers share.
@@ -70,7 +81,7 @@ struct thread_pool::state {
     void wake_for_more() noexcept;
 
     const thread_pool_options options;
-    detail::basic_idle_workers<> idle_workers;
+    mutable detail::basic_idle_workers<> idle_workers;
     std::vector<std::unique_ptr<worker>> workers;
     std::vector<std::thread> threads;
 

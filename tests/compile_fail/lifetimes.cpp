@@ -180,17 +180,15 @@ coil::task<> caller() {
 // lifetimes
 // mistake 4, warning: `ctx.co_spawn(f(std::string("x")))`
 
-coil::task<> f(const std::string& text) {
-    (void)text;
-    co_return;
-}
+coil::task<> say(const std::string&) { co_return; }
 
 void caller(coil::io_context& ctx) {
 #if defined(COIL_EXPECT_OK)
-    static const std::string text = "x";
-    ctx.co_spawn(f(text));
+    static const std::string text = "text";
+    ctx.co_spawn(say(text));
+    ctx.co_spawn(say(text), "name");
 #else
-    ctx.co_spawn(f(std::string("x")));
+    ctx.co_spawn(say(std::string("text")));
 #endif
 }
 #endif
@@ -200,15 +198,57 @@ void caller(coil::io_context& ctx) {
 // only: clang
 // lifetimes
 
-coil::task<int> f(const std::string& text) { co_return static_cast<int>(text.size()); }
+coil::task<int> length(std::string_view text) { co_return static_cast<int>(text.size()); }
 
-void caller(coil::io_context& ctx) {
+int caller(coil::io_context& ctx) {
 #if defined(COIL_EXPECT_OK)
-    static const std::string text = "x";
-    auto handle = ctx.spawn(f(text), "name");
+    auto h = ctx.spawn(length("text"), "name");
 #else
-    auto handle = ctx.spawn(f(std::string("x")), "name");
+    auto h = ctx.spawn(length(std::string("text")), "name");
 #endif
-    handle.cancel();
+    return h.get();
+}
+#endif
+
+#if COIL_CASE == 11 // lambda_with_captures_on_a_context
+// expect: will be destroyed at the end of the full-expression
+// only: clang
+// lifetimes
+// mistake 3, warning: `ctx.spawn([x]() -> task<> { ... }())`
+
+void caller(coil::io_context& ctx, int x) {
+#if defined(COIL_EXPECT_OK)
+    auto h = ctx.spawn([x]() -> coil::task<int> { co_return x; });
+#else
+    auto h = ctx.spawn([x]() -> coil::task<int> { co_return x; }());
+#endif
+    h.get();
+}
+#endif
+
+#if COIL_CASE == 12 // iterator_of_a_temporary_generator
+// expect: will be destroyed at the end of the full-expression
+// only: clang
+// mistake 25, warning: `auto it = values(of).begin();`
+
+coil::generator<int> values(std::vector<int> of) {
+    for (int each : of) {
+        co_yield each;
+    }
+}
+
+int caller() {
+#if defined(COIL_EXPECT_OK)
+    int sum = 0;
+    for (int each : values({1, 2})) {
+        sum += each;
+    }
+    auto all = values({1, 2});
+    auto it = all.begin();
+    return sum + *it + *values({3}).begin();
+#else
+    auto it = values({1, 2}).begin();
+    return *it;
+#endif
 }
 #endif

@@ -3,6 +3,7 @@
 #include <coil/coil.hpp>
 
 #include <chrono>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -356,5 +357,34 @@ coil::task<> caller(coil::inplace_stop_source& source) {
     coil::co_spawn(work(), source);
 #endif
     co_return;
+}
+#endif
+
+#if COIL_CASE == 23 // optional_view_of_a_local
+// expect: the result would refer to a local variable or a temporary
+// mistake 18: a `task<std::optional<std::string_view>>` returns a local string
+
+const std::string name = "name";
+
+coil::task<std::optional<std::string_view>> caller(bool found) {
+#ifdef COIL_EXPECT_OK
+    if (!found) {
+        co_return std::nullopt;
+    }
+    std::optional<std::string_view> view = name;
+    if (view->empty()) {
+        co_return "a literal";
+    }
+    if (view->size() > 100) {
+        co_return name;
+    }
+    co_return view;
+#else
+    std::string local = "local";
+    if (!found) {
+        co_return std::nullopt;
+    }
+    co_return local;
+#endif
 }
 #endif

@@ -520,4 +520,26 @@ TEST_F(Scope, G7_ManyReadyChildrenAreDestroyedInLinearTime) {
     EXPECT_LT(coil_test::cpu_time() - begin, 20s);
 }
 
+TEST_F(Scope, ItsTokenTellsTheOwnerAtOnceThatAChildHasFailed) {
+    auto fails = []() -> task<> {
+        co_await sleep_for(1ms);
+        throw std::runtime_error("broken");
+    };
+    auto main = [&]() -> task<> {
+        scope s;
+        s.spawn(fails());
+        EXPECT_EQ(co_await with_stop_token(sleep_for(1h), s.stop_token()), -ECANCELED);
+        EXPECT_TRUE(s.failed());
+        try {
+            s.spawn(fails());
+            ADD_FAILURE() << "it was not refused";
+        } catch (const std::system_error& e) {
+            EXPECT_NE(std::string(e.what()).find("a scope in which a child has failed"),
+                      std::string::npos);
+        }
+        EXPECT_THROW(co_await s.join(), std::runtime_error);
+    };
+    coil::run(main());
+}
+
 } // namespace

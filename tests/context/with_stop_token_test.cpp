@@ -9,6 +9,7 @@
 #include <optional>
 #include <stdexcept>
 #include <stop_token>
+#include <system_error>
 #include <thread>
 #include <type_traits>
 
@@ -278,6 +279,95 @@ TYPED_TEST(WithStopToken, OperationsChainsAndOtherAwaitables) {
         pipe.put("c");
         EXPECT_EQ(co_await io::read(pipe.in, buf), 1);
     }(p, source));
+}
+
+TYPED_TEST(WithStopToken, AJoinEnds_AndItsTaskContinues) {
+    const pipe_pair p;
+    TypeParam source;
+    auto stops = [](TypeParam& it) -> task<> {
+        it.request_stop();
+        co_return;
+    };
+    auto main = [&]() -> task<> {
+        auto h = spawn(waits(p.in));
+        co_spawn(stops(source));
+        try {
+            co_await with_stop_token(h, source.get_token());
+            ADD_FAILURE() << "the join was not stopped";
+        } catch (const std::system_error& e) {
+            EXPECT_EQ(e.code(), std::errc::operation_canceled);
+        }
+        EXPECT_FALSE(h.done());
+        EXPECT_THROW(co_await with_stop_token(h, source.get_token()), std::system_error)
+            << "it was requested before";
+        p.put("x");
+        TypeParam never;
+        EXPECT_EQ(co_await with_stop_token(h, never.get_token()), 1) << "it is joined later";
+    };
+    coil::run(main());
+}
+
+TYPED_TEST(WithStopToken, AJoinOfATemporaryHandle_StopsItsTask) {
+    const pipe_pair p;
+    int result = 0;
+    auto notes = [](int fd, int& to) -> task<> { to = co_await waits(fd); };
+    auto main = [&]() -> task<> {
+        TypeParam source;
+        source.request_stop();
+        EXPECT_THROW(co_await with_stop_token(spawn(notes(p.in, result)), source.get_token()),
+                     std::system_error);
+        while (result == 0) {
+            co_await yield();
+        }
+    };
+    coil::run(main());
+    EXPECT_EQ(result, -ECANCELED);
+}
+
+TYPED_TEST(WithStopToken, AJoinOfAnotherContext_AtAnyTime) {
+    for (int i = 0; i < coil_test::rounds(50, 1000); ++i) {
+        io_context other;
+        other.start();
+        TypeParam source;
+        std::thread stopper([&] { source.request_stop(); });
+        auto main = [&]() -> task<> {
+            auto h = other.spawn([]() -> task<int> { co_return 7; }());
+            bool is_stopped = false;
+            try {
+                EXPECT_EQ(co_await with_stop_token(h, source.get_token()), 7);
+            } catch (const std::system_error& e) {
+                EXPECT_EQ(e.code(), std::errc::operation_canceled);
+                is_stopped = true;
+            }
+            if (is_stopped) {
+                EXPECT_EQ(co_await h, 7);
+            }
+        };
+        coil::run(main());
+        stopper.join();
+    }
+}
+
+// A frame that is destroyed while it joins.
+TYPED_TEST(WithStopToken, AJoinThatAShutdownDestroys) {
+    const pipe_pair p;
+    TypeParam source;
+    io_context other;
+    other.start();
+    auto h = other.spawn(waits(p.in));
+    {
+        io_context ctx;
+        ctx.co_spawn([](join_handle<int>& joined, auto token) -> task<> {
+            co_await with_stop_token(joined, token);
+        }(h, source.get_token()));
+        ctx.co_spawn([](io_context& it) -> task<> {
+            it.stop();
+            co_return;
+        }(ctx));
+        ctx.run();
+    }
+    p.put("x");
+    EXPECT_EQ(h.get(), 1);
 }
 
 } // namespace

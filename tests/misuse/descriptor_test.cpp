@@ -201,6 +201,25 @@ TEST(Buffer, FreedWhileALimitedOperationIsInFlight) {
         "coil: a buffer of recv, 64 bytes at 0x[0-9a-f]+, was freed while the operation was in "
         "flight\\.");
 }
+
+// mistake 11: a buffer of an operation in a scope is freed, with AddressSanitizer
+// shows: `a buffer of recv, 64 bytes at ..., was freed while the operation was in flight`
+TEST(Buffer, FreedWhileInFlightInAScope) {
+    EXPECT_DEATH(
+        run([]() -> task<> {
+            auto [a, b] = net::socket::pair();
+            auto memory = std::make_unique<char[]>(64);
+            scope s;
+            s.spawn(a.recv({memory.get(), 64}));
+            co_await yield();
+            co_await yield();
+            memory.reset();
+            static_cast<void>(co_await b.send("x"));
+            co_await s.join();
+        }()),
+        "coil: a buffer of recv, 64 bytes at 0x[0-9a-f]+, was freed while the operation was in "
+        "flight\\.");
+}
 #endif
 
 #if COIL_ASSERTIONS && !COIL_SANITIZED

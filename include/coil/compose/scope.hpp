@@ -152,7 +152,9 @@ public:
 
     /// Asks all children to stop, from any thread. Does not wait.
     void cancel() noexcept { nursery::cancel(); }
-    /// The stop token of the children.
+    /// The stop token of the children. A child that fails requests a stop, so an owner that passes
+    /// the token to its own awaits learns of it at once: `co_await with_stop_token(op,
+    /// s.stop_token())`.
     [[nodiscard]] inplace_stop_token stop_token() const noexcept { return nursery::stop_token(); }
     /// The number of children that have not ended.
     [[nodiscard]] std::size_t size() const noexcept { return nursery::size(); }

@@ -7,10 +7,14 @@
 #include <coil/context/detail/join_state.hpp>
 #include <coil/core/awaitable.hpp>
 #include <coil/core/detail/backoff.hpp>
+#include <coil/core/detail/stop_token_awaiter.hpp>
+#include <coil/core/task.hpp>
+#include <coil/core/with_stop_token.hpp>
 
 #include <coroutine>
 #include <stdexcept>
 #include <system_error>
+#include <utility>
 
 namespace coil {
 
@@ -87,7 +91,7 @@ public:
     /// its end.
     void cancel() noexcept { state().cancel(); }
 
-    class awaiter : detail::awaiter_base {
+    class awaiter : protected detail::awaiter_base {
     public:
         explicit awaiter(detail::join_state<T>& state) noexcept : state_(state) {}
         awaiter(const awaiter&) = delete;
@@ -128,7 +132,7 @@ public:
         /// Called instead of await_resume(): the result stays in the handle.
         void discard() noexcept { resumed(); }
 
-    private:
+    protected:
         struct join_waiter : detail::join_state_base::waiter, detail::queue_node {
             join_waiter() noexcept : waiter{&notify_owner} {}
 
@@ -155,6 +159,10 @@ public:
 
     awaiter operator co_await() noexcept { return awaiter(state()); }
 
+    class stoppable_join;
+    /// For internal use by with_stop_token().
+    [[nodiscard]] stoppable_join join_until_stopped() noexcept;
+
 private:
     friend class io_context;
     friend inplace_stop_source& detail::stop_source_of<T>(join_handle& handle) noexcept;
@@ -175,5 +183,88 @@ private:
 
     detail::join_state<T>* state_;
 };
+
+/// A join that a stop of the awaiting task ends. The joined task is not affected.
+template <class T>
+class join_handle<T>::stoppable_join : public awaiter {
+public:
+    using awaiter::awaiter;
+    ~stoppable_join() {
+        if (this->pending()) {
+            this->stop_observing(); // may end the wait
+        }
+    }
+
+    template <class P>
+    bool await_suspend(std::coroutine_handle<P> waiter) {
+        const inplace_stop_token token = detail::stop_token_of(waiter);
+        const bool waits = awaiter::await_suspend(waiter);
+        if (waits) {
+            this->template observe<stoppable_join>(token);
+        }
+        return waits;
+    }
+    T await_resume() {
+        if (!this->state_.done()) {
+            this->resumed();
+            throw std::system_error(std::make_error_code(std::errc::operation_canceled),
+                                    "coil: the join of a join_handle was asked to stop");
+        }
+        return awaiter::await_resume();
+    }
+
+private:
+    friend class detail::awaiter_base;
+
+    void cancel() noexcept {
+        if (this->pending() && this->state_.withdraw_waiter(this->waiter_)) {
+            this->finish();
+        }
+    }
+};
+
+template <class T>
+typename join_handle<T>::stoppable_join join_handle<T>::join_until_stopped() noexcept {
+    return stoppable_join(state());
+}
+
+namespace detail {
+
+template <class T>
+task<T> join_until_stopped(join_handle<T>& handle) {
+    co_return co_await handle.join_until_stopped();
+}
+/// The only handle of its task, which is asked to stop if the join ends first.
+template <class T>
+task<T> join_sole_until_stopped(join_handle<T> handle) {
+    struct stop_at_end {
+        join_handle<T>& handle;
+        ~stop_at_end() {
+            if (!handle.done()) {
+                handle.cancel();
+            }
+        }
+    };
+    const stop_at_end at_end{handle};
+    co_return co_await handle.join_until_stopped();
+}
+
+} // namespace detail
+
+/// Joins a task, and ends the join with std::errc::operation_canceled if `token` or the awaiting
+/// task is asked to stop. (Without this, a join waits for the end of the task.) The task of a named
+/// handle is not affected: it continues and may be joined again. The task of a temporary handle is
+/// asked to stop and continues detached.
+///
+///     auto h = spawn(work());
+///     int n = co_await with_stop_token(h, session.get_token());
+template <class T, detail::any_stop_token Token>
+task<T> with_stop_token(join_handle<T>& handle, Token token) {
+    return with_stop_token(detail::join_until_stopped(handle), std::move(token));
+}
+template <class T, detail::any_stop_token Token>
+task<T> with_stop_token(join_handle<T>&& handle, Token token) {
+    return with_stop_token(detail::join_sole_until_stopped(std::move(handle)), std::move(token));
+}
 
 } // namespace coil

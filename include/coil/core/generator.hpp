@@ -275,7 +275,7 @@ public:
     };
 
     /// Computes the first element. May be called once.
-    iterator begin() {
+    iterator begin() COIL_LIFETIMEBOUND {
         if (!coroutine_) [[unlikely]] {
             detail::end_with_misuse("begin() of a generator that was moved from.");
         }

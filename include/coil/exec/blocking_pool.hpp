@@ -191,6 +191,7 @@ private:
     std::size_t waiting_for_room_ = 0;
     std::condition_variable room_;
     std::condition_variable ended_;
+    std::uint64_t submitted_ = 0;
 };
 
 /// The pool of blocking(f): one per process, with default options. It is never destroyed. A call

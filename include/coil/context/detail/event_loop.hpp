@@ -316,6 +316,10 @@ public:
     [[nodiscard]] const ready_queue& ready() const noexcept { return ready_; }
     /// Any thread.
     [[nodiscard]] context_metrics metrics() const noexcept;
+    /// Any thread. See loop_signals::lonely_waits.
+    [[nodiscard]] std::uint32_t lonely_waits() const noexcept {
+        return signals_.lonely_waits.load(std::memory_order_seq_cst);
+    }
 
 private:
     friend class loop_shutdown;
@@ -342,6 +346,10 @@ private:
     // Waiting.
     void poll() noexcept;
     void poll_cq() noexcept;
+    class census; // of the threads that wait
+    [[nodiscard]] bool deadlock_check_is_due() noexcept;
+    [[nodiscard]] std::int64_t deadlock_check_ns() noexcept;
+    [[nodiscard]] bool has_deadlock();
     [[nodiscard]] bool reports_deadlock();
     void wait() noexcept;
     void park(std::int64_t until_ns) noexcept;

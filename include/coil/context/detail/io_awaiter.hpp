@@ -91,6 +91,9 @@ public:
     void discard() noexcept {
         COIL_ASSERT(!pending());
         resumed();
+#if COIL_CHECKS_BUFFERS
+        check_completed_buffers(*first());
+#endif
         element_.drop();
     }
 

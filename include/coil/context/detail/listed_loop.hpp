@@ -45,6 +45,10 @@ public:
                                               queue_node& node) noexcept;
 
 protected:
+    /// Calls `f` for each loop that runs, while none of them can leave the list. Returns false once
+    /// `f` has done so.
+    static bool for_each_running(bool (*f)(event_loop&, void*) noexcept, void* argument) noexcept;
+
     listed_loop(); // NOLINT(*-member-init): number_ is assigned under a lock
     ~listed_loop() {
         leave_list();

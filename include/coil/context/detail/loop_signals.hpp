@@ -73,6 +73,15 @@ private:
 using stop_request = basic_stop_request<>;
 using work_guard = basic_work_guard<>;
 
+/// When a loop checks whether its tasks wait for ever. Owner only.
+struct deadlock_checks {
+    bool is_reported = false;
+    std::uint32_t waits = 0; // those with tasks
+    // While a wait lasts, it is checked again at this time, at intervals that double.
+    std::int64_t due_ns = 0;      // 0: not known yet
+    std::int64_t interval_ns = 0; // 0: there is no such wait
+};
+
 /// The variables that other threads write to signal a loop, on a separate cache line.
 struct loop_signals {
     stop_request stop;
@@ -84,6 +93,7 @@ struct loop_signals {
     /// such a wait. The loop counts the end of the wait before it empties its inbox; other threads
     /// read the inbox before this counter.
     std::atomic<std::uint32_t> lonely_waits{0};
+    deadlock_checks checks;
 };
 
 } // namespace coil::detail

@@ -42,14 +42,24 @@ struct returned_type<void> {
 template <class T>
 using returned_by_mistake = typename returned_type<T>::type;
 
+/// Whether T is a view, or a std::optional or std::expected of one.
+template <class T>
+inline constexpr bool is_result_view = std::ranges::borrowed_range<T>;
+template <class T>
+    requires requires(const T& t) {
+        typename T::value_type;
+        t.has_value();
+        t.value();
+    }
+inline constexpr bool is_result_view<T> = std::ranges::borrowed_range<typename T::value_type>;
+
 /// Whether a T made from a U refers to an object that is about to be destroyed. A U that is not an
 /// lvalue reference is a temporary or a local of the coroutine.
 template <class T, class U>
-inline constexpr bool dangles =
-    !std::is_lvalue_reference_v<U> &&
-    (std::is_lvalue_reference_v<T> ||
-     (std::ranges::borrowed_range<std::remove_cv_t<T>> && std::ranges::range<U> &&
-      !std::ranges::borrowed_range<std::remove_cv_t<U>>));
+inline constexpr bool dangles = !std::is_lvalue_reference_v<U> &&
+                                (std::is_lvalue_reference_v<T> ||
+                                 (is_result_view<std::remove_cv_t<T>> && std::ranges::range<U> &&
+                                  !std::ranges::borrowed_range<std::remove_cv_t<U>>));
 
 /// Whether `co_return u` converts to the result of a task<T>.
 template <class T, class U>

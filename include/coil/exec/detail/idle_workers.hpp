@@ -3,7 +3,9 @@
 #include <coil/exec/detail/fences.hpp>
 
 #include <atomic>
+#include <cstdint>
 #include <mutex>
+#include <optional>
 
 namespace coil::detail {
 
@@ -65,6 +67,7 @@ public:
             woken = top_;
             top_ = woken->below_;
             woken->taken_ = false;
+            ++wakes_;
             state_.fetch_add(one_searching - one_asleep, std::memory_order_seq_cst);
             woken->woken_.store(1, std::memory_order_release);
         }
@@ -109,6 +112,20 @@ public:
             --waiting_;
         }
         mutex_.unlock();
+    }
+
+    struct idle_state {
+        unsigned asleep;
+        std::uint64_t wakes; // how often a worker has stopped sleeping
+    };
+    /// nullopt unless all workers sleep or have left, and `nothing_waits()`.
+    template <class Predicate>
+    [[nodiscard]] std::optional<idle_state> when_idle(Predicate nothing_waits) noexcept {
+        const std::lock_guard lock(mutex_);
+        if (!all_idle() || !nothing_waits()) {
+            return std::nullopt;
+        }
+        return idle_state{asleep(state_.load(std::memory_order_relaxed)), wakes_};
     }
 
     // The following are called by a worker.
@@ -199,6 +216,7 @@ private:
         }
         *link = s.below_;
         s.taken_ = false;
+        ++wakes_;
         state_.fetch_add(one_searching - one_asleep, std::memory_order_seq_cst);
         return true;
     }
@@ -232,6 +250,7 @@ private:
     slot* top_ = nullptr;
     unsigned left_ = 0;
     unsigned waiting_ = 0;
+    std::uint64_t wakes_ = 0;
     typename Atomics::template atomic<unsigned> rounds_{0};
 };
 

@@ -1,0 +1,209 @@
+// Tasks that wait for ever while the process has other threads, which only wait, too.
+
+#include "support/run.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <system_error>
+#include <thread>
+
+using namespace coil;
+using namespace std::chrono_literals;
+
+namespace {
+
+task<> locks_twice(mutex& m) {
+    co_await m.lock();
+    co_await m.lock();
+}
+task<> receives(channel<int>& c) { co_await c.recv(); }
+
+class DeadlockBesideThreads : public testing::Test {
+protected:
+    void SetUp() override {
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+        GTEST_SKIP() << "ThreadSanitizer has a thread of its own";
+#endif
+#endif
+    }
+
+    /// Runs `begin` in a context that stops at the first report, and returns the reports.
+    std::string reported(const std::function<void(io_context&)>& begin) {
+        std::string text;
+        io_context* running = nullptr;
+        io_context_options options;
+        options.on_deadlock = [&](const std::string& report) {
+            text += report;
+            running->stop();
+        };
+        io_context ctx(options);
+        running = &ctx;
+        begin(ctx);
+        ctx.run();
+        return text;
+    }
+};
+
+/// The handler of a context stops it, so that a thread which waits for it continues.
+std::string reported_after_start(const std::function<task<>()>& begin,
+                                 const std::function<void(io_context&, join_handle<>)>& wait) {
+    std::string text;
+    io_context* running = nullptr;
+    io_context_options options;
+    options.on_deadlock = [&](const std::string& report) {
+        text += report;
+        running->stop();
+    };
+    io_context ctx(options);
+    running = &ctx;
+    ctx.start();
+    wait(ctx, ctx.spawn(begin()));
+    ctx.join();
+    return text;
+}
+
+// mistake 15: a task waits for ever while the thread that started its context joins it
+// shows: `these tasks wait for ever`, after 50 ms
+TEST_F(DeadlockBesideThreads, WhileAThreadWaitsForTheTask) {
+    mutex m;
+    const std::string text = reported_after_start(
+        [&] { return locks_twice(m); },
+        [](io_context&, join_handle<> h) { EXPECT_THROW(h.get(), std::system_error); });
+    EXPECT_NE(text.find(", locked by the task that waits\n"), std::string::npos) << text;
+}
+
+TEST_F(DeadlockBesideThreads, WhileAThreadWaitsForTheContext) {
+    channel<int> c(1);
+    const std::string text = reported_after_start(
+        [&] { return receives(c); }, [](io_context& ctx, const join_handle<>&) { ctx.join(); });
+    EXPECT_NE(text.find("channel::recv"), std::string::npos) << text;
+}
+
+// mistake 15: a task waits for ever after a call of blocking() has ended
+// shows: `these tasks wait for ever`: idle threads of a pool wake no task
+TEST_F(DeadlockBesideThreads, AfterABlockingCall) {
+    mutex m;
+    const std::string text = reported([&](io_context& ctx) {
+        ctx.co_spawn([](mutex& it) -> task<> {
+            co_await blocking([] {});
+            co_await locks_twice(it);
+        }(m));
+    });
+    EXPECT_NE(text.find("wait for ever"), std::string::npos) << text;
+    EXPECT_NE(text.find("mutex at"), std::string::npos) << text;
+}
+
+// mistake 15: a task waits for ever beside an idle thread_pool or context
+// shows: `these tasks wait for ever`
+TEST_F(DeadlockBesideThreads, BesideAnIdleThreadPool) {
+    thread_pool pool(2);
+    channel<int> c(1);
+    const std::string text = reported([&](io_context& ctx) {
+        ctx.co_spawn([](thread_pool& it, channel<int>& from) -> task<> {
+            co_await on(it, []() -> task<> { co_return; }());
+            co_await from.recv();
+        }(pool, c));
+    });
+    EXPECT_NE(text.find("channel::recv"), std::string::npos) << text;
+}
+
+TEST_F(DeadlockBesideThreads, BesideAnIdleContext) {
+    io_context idle;
+    idle.start();
+    channel<int> c(1);
+    const std::string text = reported([&](io_context& ctx) { ctx.co_spawn(receives(c)); });
+    EXPECT_NE(text.find("channel::recv"), std::string::npos) << text;
+}
+
+TEST_F(DeadlockBesideThreads, OfTwoContextsWhoseTasksWaitForEachOther) {
+    channel<int> there(0);
+    channel<int> back(0);
+    io_context b;
+    std::string text;
+    io_context_options options;
+    options.on_deadlock = [&](const std::string& report) {
+        text += report;
+        b.stop();
+    };
+    testing::internal::CaptureStderr(); // b may report first
+    io_context a(options);
+    a.start();
+    b.start();
+    a.co_spawn(receives(there), "one");
+    join_handle<> other = b.spawn(receives(back));
+    EXPECT_THROW(other.get(), std::system_error); // this thread waits
+    a.stop();
+    a.join();
+    static_cast<void>(testing::internal::GetCapturedStderr());
+    EXPECT_NE(text.find("'one'"), std::string::npos) << text;
+}
+
+TEST_F(DeadlockBesideThreads, NotWhileAPoolRuns) {
+    channel<int> c(1);
+    std::size_t number = 0;
+    io_context_options options;
+    options.on_deadlock = [&](const std::string&) { ++number; };
+    io_context ctx(options);
+    ctx.co_spawn(receives(c));
+    default_blocking_pool().execute([&] {
+        std::this_thread::sleep_for(150ms); // longer than the interval between two checks
+        static_cast<void>(c.try_send(1));
+    });
+    ctx.run();
+    thread_pool pool(2);
+    ctx.co_spawn(receives(c));
+    pool.execute([&] {
+        std::this_thread::sleep_for(150ms);
+        static_cast<void>(c.try_send(1));
+    });
+    ctx.run();
+    EXPECT_EQ(number, 0U);
+}
+
+TEST_F(DeadlockBesideThreads, NotIfTheThreadWaitsForAnotherContext) {
+    channel<int> c(1);
+    std::atomic<int> number = 0;
+    io_context_options options;
+    options.on_deadlock = [&](const std::string&) { ++number; };
+    io_context ctx(options);
+    io_context busy(options);
+    ctx.start();
+    busy.start();
+    ctx.co_spawn(receives(c));
+    busy.spawn([]() -> task<> { co_await sleep_for(150ms); }()).get();
+    static_cast<void>(c.try_send(1));
+    ctx.join();
+    busy.join();
+    EXPECT_EQ(number, 0);
+}
+
+TEST_F(DeadlockBesideThreads, NotIfAThreadEndsItsJoin) {
+    channel<int> there(1);
+    channel<int> back(1);
+    std::atomic<int> number = 0;
+    io_context_options options;
+    options.on_deadlock = [&](const std::string&) { ++number; };
+    io_context ctx(options);
+    ctx.start();
+    ctx.co_spawn([](channel<int>& from, channel<int>& to) -> task<> {
+        while (const auto i = co_await from.recv()) {
+            co_await to.send(*i);
+        }
+    }(there, back));
+    for (int i = 0; i < 300; ++i) {
+        EXPECT_TRUE(there.try_send(i));
+        EXPECT_EQ(ctx.spawn([](channel<int>& from) -> task<int> {
+                         co_return (co_await from.recv()).value();
+                     }(back))
+                      .get(),
+                  i);
+    }
+    there.close();
+    ctx.join();
+    EXPECT_EQ(number, 0);
+}
+
+} // namespace
