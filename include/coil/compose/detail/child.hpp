@@ -1,7 +1,7 @@
 #pragma once
 
 #include <coil/base/exchange.hpp>
-#include <coil/base/std_memory.hpp>
+#include <coil/base/std_construct.hpp>
 #include <coil/compose/detail/child_group.hpp>
 #include <coil/context/join_handle.hpp>
 #include <coil/context/operation.hpp>
