@@ -42,13 +42,13 @@ public:
         : data_(data), size_(detail::to_size(bytes)) {}
 
     template <detail::not_a_buffer R>
-        requires detail::writable_byte_range<R&> && detail::owns_elements<R> &&
-                     (!detail::temporary_bytes<R>)
+        requires detail::is_writable_range<R&> && detail::is_owner_of_elements<R> &&
+                     (!detail::is_temporary_bytes<R>)
     constexpr mutable_buffer(R&& range COIL_LIFETIMEBOUND) noexcept // NOLINT: implicit on purpose
         : data_(std::ranges::data(range)),
           size_(std::ranges::size(range) * sizeof(std::ranges::range_value_t<R>)) {}
     template <detail::not_a_buffer R>
-        requires detail::writable_byte_range<R&> && (!detail::owns_elements<R>)
+        requires detail::is_writable_range<R&> && (!detail::is_owner_of_elements<R>)
     constexpr mutable_buffer(R&& view) noexcept // NOLINT: implicit on purpose
         : data_(std::ranges::data(view)),
           size_(std::ranges::size(view) * sizeof(std::ranges::range_value_t<R>)) {}
@@ -59,16 +59,16 @@ public:
     mutable_buffer(P&&) // NOLINT(*-explicit-*)
         COIL_DELETE_COPY("a pointer has no length: pass {p, n}");
     template <detail::not_a_buffer R>
-        requires detail::const_bytes<R>
+        requires detail::is_const_bytes<R>
     mutable_buffer(R&&) // NOLINT(*-explicit-*)
         COIL_DELETE_COPY("the call writes to this buffer: it must not be const, nor a string_view");
     template <detail::not_a_buffer R>
-        requires detail::temporary_bytes<R>
+        requires detail::is_temporary_bytes<R>
     mutable_buffer(R&&) // NOLINT(*-explicit-*)
         COIL_DELETE_COPY("what the call writes to this temporary is lost: pass a variable that has "
                          "a size, such as std::string buf(4096, '\\0')");
     template <detail::not_a_buffer R>
-        requires detail::not_bytes<R>
+        requires detail::is_not_bytes<R>
     mutable_buffer(R&&) // NOLINT(*-explicit-*)
         COIL_DELETE_COPY("not a buffer: pass contiguous memory of trivially copyable elements, "
                          "such as an array, std::string or std::vector<char>");
@@ -106,12 +106,12 @@ public:
         : data_(literal), size_(N > 0 && literal[N - 1] == '\0' ? N - 1 : N) {}
 
     template <detail::not_a_buffer R>
-        requires detail::byte_like_range<R&> && detail::owns_elements<R>
+        requires detail::is_byte_like_range<R&> && detail::is_owner_of_elements<R>
     constexpr const_buffer(R&& range COIL_LIFETIMEBOUND) noexcept // NOLINT: implicit on purpose
         : data_(std::ranges::data(range)),
           size_(std::ranges::size(range) * sizeof(std::ranges::range_value_t<R>)) {}
     template <detail::not_a_buffer R>
-        requires detail::byte_like_range<R&> && (!detail::owns_elements<R>)
+        requires detail::is_byte_like_range<R&> && (!detail::is_owner_of_elements<R>)
     constexpr const_buffer(R&& view) noexcept // NOLINT: implicit on purpose
         : data_(std::ranges::data(view)),
           size_(std::ranges::size(view) * sizeof(std::ranges::range_value_t<R>)) {}
@@ -122,7 +122,7 @@ public:
     const_buffer(P&&) // NOLINT(*-explicit-*)
         COIL_DELETE_COPY("a pointer has no length: pass std::string_view(p), or {p, n}");
     template <detail::not_a_buffer R>
-        requires detail::not_bytes<R>
+        requires detail::is_not_bytes<R>
     const_buffer(R&&) // NOLINT(*-explicit-*)
         COIL_DELETE_COPY("not a buffer: pass contiguous memory of trivially copyable elements, "
                          "such as an array, std::string or std::vector<char>");

@@ -21,7 +21,7 @@ inline constexpr std::size_t most_parts = 16;
 class part_list {
 public:
     template <class Buffer>
-    explicit part_list(std::span<const Buffer> buffers) noexcept {
+    explicit part_list(const std::span<const Buffer>& buffers) noexcept {
         for (const Buffer& b : buffers) {
             if (count_ == most_parts) {
                 break;
