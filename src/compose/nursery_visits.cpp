@@ -2,7 +2,6 @@
 
 #include <coil/compose/detail/nursery.hpp>
 
-#include <memory>
 #include <utility>
 
 namespace coil::detail {
@@ -38,16 +37,16 @@ private:
 namespace {
 
 /// The cursor at `place`, created at the first interruption.
-child_cursor& cursor_in(std::unique_ptr<children_cursor>& place) {
-    if (place == nullptr) {
-        place = std::make_unique<child_cursor>();
+child_cursor& cursor_in(owned<children_cursor>& place) {
+    if (!place) {
+        place.reset(new child_cursor);
     }
     return static_cast<child_cursor&>(*place);
 }
 
 } // namespace
 
-void nursery::visit_children(child_visitor& visitor, std::unique_ptr<children_cursor>& place) {
+void nursery::visit_children(child_visitor& visitor, owned<children_cursor>& place) {
     auto* const cursor = static_cast<child_cursor*>(place.get());
     child_state_base* child = cursor != nullptr ? cursor->leave() : children_;
     for (; child != nullptr; child = child->next_sibling()) {
@@ -63,7 +62,7 @@ void nursery::visit_children(child_visitor& visitor, std::unique_ptr<children_cu
     place.reset();
 }
 
-void nursery::visit_oldest(child_visitor& visitor, std::unique_ptr<children_cursor>& place,
+void nursery::visit_oldest(child_visitor& visitor, owned<children_cursor>& place,
                            const children_cursor& end) {
     auto* const cursor = static_cast<child_cursor*>(place.get());
     child_state_base* child = oldest_;

@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <vector>
 
 namespace coil::detail {
@@ -41,7 +40,7 @@ public:
              group = group->next_in_list()) {
             children.clear();
             collected_children visitor(children);
-            std::unique_ptr<children_cursor> from_the_first;
+            owned<children_cursor> from_the_first;
             group->visit_children(visitor, from_the_first);
             for (promise_base* child : children) {
                 f(*group, *child);

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include <signal.h>
@@ -60,6 +61,10 @@ static_assert(alignof(io_context) <= detail::frame_alignment, "it may be a local
 
 } // namespace
 
+struct io_context::own_thread {
+    std::thread thread;
+};
+
 io_context::io_context(io_context_options options)
     : options_(std::move(options)), loop_(*this, options_) {
     ignore_sigpipe_once();
@@ -69,9 +74,10 @@ io_context::io_context(io_context_options options)
 }
 
 io_context::~io_context() {
-    if (thread_.joinable() && !loop_->on_owner_thread()) {
+    if (thread_ && !loop_->on_owner_thread()) {
         stop();
-        thread_.join();
+        thread_->thread.join();
+        thread_.reset();
     }
     if (loop_->is_running() || loop_->on_owner_thread()) [[unlikely]] {
         detail::end_with_misuse("an io_context is destroyed while it runs, by one of its own tasks "
@@ -81,14 +87,14 @@ io_context::~io_context() {
 }
 
 void io_context::run() {
-    if (thread_.joinable()) {
+    if (thread_) {
         throw std::logic_error("coil: io_context::run() called between start() and join()");
     }
     loop_->run();
 }
 
 void io_context::start() {
-    if (thread_.joinable()) {
+    if (thread_) {
         throw std::logic_error("coil: io_context::start() called again before join()");
     }
     loop_->hold_work_guard();
@@ -104,7 +110,7 @@ void io_context::start() {
         }
     };
     try {
-        thread_ = std::thread(body);
+        thread_.reset(new own_thread{std::thread(body)});
     } catch (...) {
         loop_->release_work_guard();
         throw;
@@ -112,14 +118,15 @@ void io_context::start() {
 }
 
 void io_context::join() {
-    if (!thread_.joinable()) {
+    if (!thread_) {
         return;
     }
     loop_->release_work_guard();
     {
         const joining_thread joins(*loop_);
-        thread_.join();
+        thread_->thread.join();
     }
+    thread_.reset();
     loop_->forget_stop();
     if (std::exception_ptr error = std::exchange(thread_error_, nullptr)) {
         std::rethrow_exception(error);

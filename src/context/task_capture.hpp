@@ -10,7 +10,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -68,9 +67,8 @@ public:
         return next_in_list();
     }
 
-    void visit_children(child_visitor&, std::unique_ptr<children_cursor>&) override {}
-    void visit_oldest(child_visitor&, std::unique_ptr<children_cursor>&,
-                      const children_cursor&) override {}
+    void visit_children(child_visitor&, owned<children_cursor>&) override {}
+    void visit_oldest(child_visitor&, owned<children_cursor>&, const children_cursor&) override {}
     [[nodiscard]] std::size_t running_children() const noexcept override { return 0; }
     [[nodiscard]] std::size_t waiting_children() const noexcept override { return 0; }
     [[nodiscard]] promise_base* awaiting_task() const noexcept override { return nullptr; }
@@ -203,9 +201,9 @@ private:
     task_cursor task_cursor_;
     task_cursor newest_end_; // behind the newest that are recorded
     group_cursor group_cursor_;
-    listed_children* group_ = nullptr;              // the group at which the step ended
-    std::unique_ptr<children_cursor> child_cursor_; // in the list of that group's children
-    std::unique_ptr<children_cursor> newest_child_end_;
+    listed_children* group_ = nullptr;    // the group at which the step ended
+    owned<children_cursor> child_cursor_; // in the list of that group's children
+    owned<children_cursor> newest_child_end_;
     std::size_t groups_ = 0;
 
     // The state of the current step.

@@ -134,8 +134,8 @@ bool task_capture::add_groups() {
     if (group_cursor_.is_placed()) {
         listed_children* const current = std::exchange(group_, nullptr);
         // If it has lost its children since, it may not exist, and its cursors are not placed.
-        const bool goes_on = child_cursor_ != nullptr && child_cursor_->is_placed() &&
-                             (newest_child_end_ == nullptr || newest_child_end_->is_placed());
+        const bool goes_on = child_cursor_ && child_cursor_->is_placed() &&
+                             (!newest_child_end_ || newest_child_end_->is_placed());
         if (current != nullptr && goes_on && !add_children_of(*current)) {
             return false;
         }
@@ -189,7 +189,7 @@ bool task_capture::add_children_of(listed_children& group) {
     if (!ends_.is_at_oldest) {
         children_of newest(*this, 0, record.children);
         group.visit_children(newest, child_cursor_);
-        if (child_cursor_ != nullptr) {
+        if (child_cursor_) {
             if (!is_full()) {
                 return pause_at(group);
             }
@@ -200,7 +200,7 @@ bool task_capture::add_children_of(listed_children& group) {
     if (ends_.is_at_oldest) {
         children_of oldest(*this, 0, ends_.oldest);
         group.visit_oldest(oldest, child_cursor_, *newest_child_end_);
-        if (child_cursor_ != nullptr && !ends_.has_gap) {
+        if (child_cursor_ && !ends_.has_gap) {
             return pause_at(group);
         }
     }

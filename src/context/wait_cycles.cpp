@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include <pthread.h>
 
@@ -29,6 +30,25 @@ blocked_tasks& graph() {
                      });
 
 } // namespace
+
+template <class Function>
+void destructor_waits::visit_waiting(const reason* cause, Function f) {
+    std::vector<const reason*> found;
+    const auto add = [&found](const reason* one) {
+        if (one != nullptr && std::find(found.begin(), found.end(), one) == found.end()) {
+            found.push_back(one);
+        }
+    };
+    add(cause);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        const reason* const one = found[i];
+        add(one->outer());
+        if (one->at_ != nullptr) {
+            f(static_cast<const destructor_waits&>(*one->at_));
+            add(static_cast<const scope*>(one)->enclosing_);
+        }
+    }
+}
 
 bool wait_cycles::add(const remote_child_owner& task, const destructor_waits& at) noexcept try {
     const std::scoped_lock lock(graph_mutex);

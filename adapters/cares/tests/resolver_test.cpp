@@ -4,6 +4,7 @@
 #include "support/server_process.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <set>
 
 #include <ares.h>

@@ -2,6 +2,7 @@
 
 #include <coil/nats/connection.hpp>
 
+#include <memory>
 #include <utility>
 
 namespace coil::nats {

@@ -2,6 +2,7 @@
 
 #include <coil/nats/subscription.hpp>
 
+#include <memory>
 #include <utility>
 
 namespace coil::nats {

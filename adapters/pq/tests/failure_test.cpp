@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <string_view>
+#include <thread>
 
 namespace pq_test {
 namespace {

@@ -34,7 +34,7 @@ public:
         if (events <= 1 || wait <= std::chrono::microseconds::zero()) {
             return park();
         }
-        constexpr std::chrono::microseconds longest = std::chrono::minutes(1);
+        constexpr std::chrono::microseconds longest{60'000'000};
         return {kind::batch, wait < longest ? wait : longest, events};
     }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/owned.hpp>
 #include <coil/context/detail/admin_registration.hpp>
 #include <coil/context/detail/checked_number.hpp>
 #include <coil/context/detail/dump_registration.hpp>
@@ -21,7 +22,6 @@
 #include <source_location>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <type_traits>
 #include <utility>
 
@@ -233,6 +233,8 @@ public:
     [[nodiscard]] detail::event_loop& loop() noexcept { return *loop_; }
 
 private:
+    struct own_thread; // because <thread> takes long to compile
+
     template <class F>
     static task<> call(F f) {
         f();
@@ -253,7 +255,7 @@ private:
 
     const io_context_options options_;
     detail::aligned_inside<detail::event_loop> loop_;
-    std::thread thread_;
+    detail::owned<own_thread> thread_; // between start() and join()
     std::exception_ptr thread_error_;
     detail::admin_registration admin_{*this, options_.admin_socket};
     detail::dump_registration dumps_{*this, options_.dump_signal};

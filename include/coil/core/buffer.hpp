@@ -13,7 +13,18 @@
 
 namespace coil {
 
+class mutable_buffer;
 class const_buffer;
+
+namespace detail {
+
+/// Excludes copies of buffers before the concepts of ranges are checked, which takes a compiler
+/// long.
+template <class R>
+concept not_a_buffer = !std::same_as<std::remove_cvref_t<R>, mutable_buffer> &&
+                       !std::same_as<std::remove_cvref_t<R>, const_buffer>;
+
+} // namespace detail
 
 /// Memory that a call may write to: made from an array, span, std::string, std::vector or any other
 /// contiguous range of trivially copyable elements, or from {pointer, bytes}. It does not own the
@@ -30,34 +41,34 @@ public:
     constexpr mutable_buffer(void* data, Size bytes) noexcept
         : data_(data), size_(detail::to_size(bytes)) {}
 
-    template <class R>
-        requires(!std::same_as<std::remove_cvref_t<R>, mutable_buffer>) &&
-                    (!std::same_as<std::remove_cvref_t<R>, const_buffer>) &&
-                    detail::writable_byte_range<R&> && detail::owns_elements<R> &&
-                    (!detail::temporary_bytes<R>)
+    template <detail::not_a_buffer R>
+        requires detail::is_writable_range<R&> && detail::is_owner_of_elements<R> &&
+                     (!detail::is_temporary_bytes<R>)
     constexpr mutable_buffer(R&& range COIL_LIFETIMEBOUND) noexcept // NOLINT: implicit on purpose
         : data_(std::ranges::data(range)),
           size_(std::ranges::size(range) * sizeof(std::ranges::range_value_t<R>)) {}
-    template <class R>
-        requires(!std::same_as<std::remove_cvref_t<R>, mutable_buffer>) &&
-                    (!std::same_as<std::remove_cvref_t<R>, const_buffer>) &&
-                    detail::writable_byte_range<R&> && (!detail::owns_elements<R>)
+    template <detail::not_a_buffer R>
+        requires detail::is_writable_range<R&> && (!detail::is_owner_of_elements<R>)
     constexpr mutable_buffer(R&& view) noexcept // NOLINT: implicit on purpose
         : data_(std::ranges::data(view)),
           size_(std::ranges::size(view) * sizeof(std::ranges::range_value_t<R>)) {}
 
     /// Produce readable compiler errors.
-    template <detail::pointer_without_length P>
+    template <detail::not_a_buffer P>
+        requires detail::pointer_without_length<P>
     mutable_buffer(P&&) // NOLINT(*-explicit-*)
         COIL_DELETE_COPY("a pointer has no length: pass {p, n}");
-    template <detail::const_bytes R>
+    template <detail::not_a_buffer R>
+        requires detail::is_const_bytes<R>
     mutable_buffer(R&&) // NOLINT(*-explicit-*)
         COIL_DELETE_COPY("the call writes to this buffer: it must not be const, nor a string_view");
-    template <detail::temporary_bytes R>
+    template <detail::not_a_buffer R>
+        requires detail::is_temporary_bytes<R>
     mutable_buffer(R&&) // NOLINT(*-explicit-*)
         COIL_DELETE_COPY("what the call writes to this temporary is lost: pass a variable that has "
                          "a size, such as std::string buf(4096, '\\0')");
-    template <detail::not_bytes R>
+    template <detail::not_a_buffer R>
+        requires detail::is_not_bytes<R>
     mutable_buffer(R&&) // NOLINT(*-explicit-*)
         COIL_DELETE_COPY("not a buffer: pass contiguous memory of trivially copyable elements, "
                          "such as an array, std::string or std::vector<char>");
@@ -94,26 +105,24 @@ public:
     constexpr const_buffer(const char (&literal)[N]) noexcept // NOLINT: as a std::string_view
         : data_(literal), size_(N > 0 && literal[N - 1] == '\0' ? N - 1 : N) {}
 
-    template <class R>
-        requires(!std::same_as<std::remove_cvref_t<R>, const_buffer>) &&
-                    (!std::same_as<std::remove_cvref_t<R>, mutable_buffer>) &&
-                    detail::byte_like_range<R&> && detail::owns_elements<R>
+    template <detail::not_a_buffer R>
+        requires detail::is_byte_like_range<R&> && detail::is_owner_of_elements<R>
     constexpr const_buffer(R&& range COIL_LIFETIMEBOUND) noexcept // NOLINT: implicit on purpose
         : data_(std::ranges::data(range)),
           size_(std::ranges::size(range) * sizeof(std::ranges::range_value_t<R>)) {}
-    template <class R>
-        requires(!std::same_as<std::remove_cvref_t<R>, const_buffer>) &&
-                    (!std::same_as<std::remove_cvref_t<R>, mutable_buffer>) &&
-                    detail::byte_like_range<R&> && (!detail::owns_elements<R>)
+    template <detail::not_a_buffer R>
+        requires detail::is_byte_like_range<R&> && (!detail::is_owner_of_elements<R>)
     constexpr const_buffer(R&& view) noexcept // NOLINT: implicit on purpose
         : data_(std::ranges::data(view)),
           size_(std::ranges::size(view) * sizeof(std::ranges::range_value_t<R>)) {}
 
     /// Produce readable compiler errors.
-    template <detail::pointer_without_length P>
+    template <detail::not_a_buffer P>
+        requires detail::pointer_without_length<P>
     const_buffer(P&&) // NOLINT(*-explicit-*)
         COIL_DELETE_COPY("a pointer has no length: pass std::string_view(p), or {p, n}");
-    template <detail::not_bytes R>
+    template <detail::not_a_buffer R>
+        requires detail::is_not_bytes<R>
     const_buffer(R&&) // NOLINT(*-explicit-*)
         COIL_DELETE_COPY("not a buffer: pass contiguous memory of trivially copyable elements, "
                          "such as an array, std::string or std::vector<char>");

@@ -8,7 +8,6 @@
 #include <coil/core/task.hpp>
 #include <coil/core/this_task.hpp>
 
-#include <stop_token>
 #include <type_traits>
 #include <utility>
 

@@ -7,7 +7,6 @@
 #include <coil/stream/byte_stream.hpp>
 #include <coil/stream/detail/vector_element.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <concepts>
@@ -55,37 +54,8 @@ public:
     explicit remaining_parts(std::span<const const_buffer> all) noexcept : rest_(all) {}
 
     /// The next buffers that are not empty; an empty span at the end.
-    [[nodiscard]] std::span<const const_buffer> next() noexcept {
-        std::size_t count = 0;
-        std::size_t left = max_transfer - done_;
-        std::size_t skipped = offset_; // of the first buffer
-        for (const const_buffer& whole : rest_) {
-            const const_buffer b = whole.drop(skipped);
-            skipped = 0;
-            const std::size_t size = std::min(b.size(), left);
-            if (count == most_parts || left == 0) {
-                break;
-            }
-            if (size > 0) {
-                window_[count++] = {b.data(), size};
-                left -= size;
-            }
-        }
-        return {window_.data(), count};
-    }
-    void advance(std::size_t bytes) noexcept {
-        done_ += bytes;
-        while (bytes > 0) {
-            const std::size_t here = rest_.front().size() - offset_;
-            if (bytes < here) {
-                offset_ += bytes;
-                return;
-            }
-            bytes -= here;
-            offset_ = 0;
-            rest_ = rest_.subspan(1);
-        }
-    }
+    [[nodiscard]] std::span<const const_buffer> next() noexcept;
+    void advance(std::size_t bytes) noexcept;
     [[nodiscard]] std::size_t done() const noexcept { return done_; }
 
 private:

@@ -2,7 +2,7 @@
 
 #include <coil/base/exchange.hpp>
 #include <coil/base/late.hpp>
-#include <coil/base/std_memory.hpp>
+#include <coil/base/std_construct.hpp>
 #include <coil/compose/detail/child_group.hpp>
 #include <coil/context/join_handle.hpp>
 #include <coil/context/operation.hpp>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/std_construct.hpp>
 #include <coil/compose/detail/child.hpp>
 #include <coil/compose/detail/child_group.hpp>
 #include <coil/compose/detail/explain_child.hpp>
@@ -9,7 +10,6 @@
 
 #include <concepts>
 #include <cstddef>
-#include <memory>
 #include <tuple>
 #include <type_traits>
 #include <utility>

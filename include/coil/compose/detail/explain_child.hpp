@@ -3,11 +3,11 @@
 #include <coil/core/async_generator.hpp>
 #include <coil/core/awaitable.hpp>
 #include <coil/core/config.hpp>
+#include <coil/core/detail/range_concepts.hpp>
 #include <coil/core/task.hpp>
 
 #include <concepts>
 #include <cstdlib>
-#include <ranges>
 #include <type_traits>
 
 namespace coil::detail {

@@ -21,7 +21,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <memory>
 #include <source_location>
 #include <string_view>
 #include <utility>
@@ -63,13 +62,13 @@ public:
     [[nodiscard]] bool has_ended() const noexcept { return nursery_ == nullptr; }
     [[nodiscard]] bool has_started() const noexcept { return !queued_; }
     [[nodiscard]] std::string_view name() const noexcept final {
-        return label_ != nullptr ? std::string_view(label_->text) : std::string_view();
+        return label_ ? std::string_view(label_->text) : std::string_view();
     }
     [[nodiscard]] const std::source_location* spawned_at() const noexcept final {
-        return label_ != nullptr ? &label_->spawned_at : nullptr;
+        return label_ ? &label_->spawned_at : nullptr;
     }
     [[nodiscard]] std::int64_t spawned_ns() const noexcept final {
-        return label_ != nullptr ? label_->spawned_ns : 0;
+        return label_ ? label_->spawned_ns : 0;
     }
     [[nodiscard]] nursery* owner() const noexcept { return nursery_; }
 
@@ -95,7 +94,7 @@ public:
     [[nodiscard]] const nursery* parent_nursery() const noexcept final { return nursery_; }
 
 protected:
-    explicit child_state_base(std::unique_ptr<const task_name> label)
+    explicit child_state_base(owned<const task_name> label)
         : task_owner(stop_.get_token(), false, true), label_(std::move(label)) {}
     ~child_state_base() = default;
 
@@ -122,8 +121,8 @@ private:
     queue_node* previous_ = nullptr; // while it is queued
     nursery* nursery_ = nullptr;
     child_wait* waiter_ = nullptr;
-    std::unique_ptr<const task_name> label_; // null: it has no name
-    late<relayed_stop> outside_;             // forwards the nursery's stop
+    owned<const task_name> label_; // null: it has no name
+    late<relayed_stop> outside_;   // forwards the nursery's stop
     unsigned char owners_ = 2;
     bool queued_ = true;
 };
@@ -271,8 +270,8 @@ private:
     }
     [[nodiscard]] std::size_t waiting_children() const noexcept final { return queued_; }
     [[nodiscard]] std::size_t running_children() const noexcept final { return running_; }
-    void visit_children(child_visitor& visitor, std::unique_ptr<children_cursor>& place) final;
-    void visit_oldest(child_visitor& visitor, std::unique_ptr<children_cursor>& place,
+    void visit_children(child_visitor& visitor, owned<children_cursor>& place) final;
+    void visit_oldest(child_visitor& visitor, owned<children_cursor>& place,
                       const children_cursor& end) final;
     /// Removes a running child from the list.
     void take_out(child_state_base& child) noexcept;

@@ -2,11 +2,8 @@
 
 #include <coil/base/exchange.hpp>
 
-#include <algorithm>
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace coil::detail {
 
@@ -216,23 +213,7 @@ public:
     /// return before one of these, which is above them on the stack. Any thread, while the request
     /// is outstanding.
     template <class Function>
-    static void visit_waiting(const reason* cause, Function f) {
-        std::vector<const reason*> found;
-        const auto add = [&found](const reason* one) {
-            if (one != nullptr && std::find(found.begin(), found.end(), one) == found.end()) {
-                found.push_back(one);
-            }
-        };
-        add(cause);
-        for (std::size_t i = 0; i < found.size(); ++i) {
-            const reason* const one = found[i];
-            add(one->outer());
-            if (one->at_ != nullptr) {
-                f(static_cast<const destructor_waits&>(*one->at_));
-                add(static_cast<const scope*>(one)->enclosing_);
-            }
-        }
-    }
+    static void visit_waiting(const reason* cause, Function f); // defined where it is used
     /// The nurseries whose destruction is in progress, the innermost first.
     [[nodiscard]] const nursery_scope* nurseries() const noexcept { return nurseries_; }
 

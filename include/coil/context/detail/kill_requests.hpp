@@ -1,10 +1,9 @@
 #pragma once
 
+#include <coil/base/minmax.hpp>
 #include <coil/context/detail/destructor_waits.hpp>
 #include <coil/context/detail/task_list.hpp>
 #include <coil/core/detail/promise.hpp>
-
-#include <algorithm>
 
 namespace coil::detail {
 
@@ -76,7 +75,7 @@ private:
         void proved(bool anything) noexcept {
             calls_ = 0;
             calls_to_the_next_ =
-                anything ? 1 : std::min(2 * calls_to_the_next_, most_calls_to_the_next);
+                anything ? 1 : coil::detail::min(2 * calls_to_the_next_, most_calls_to_the_next);
         }
 
     private:

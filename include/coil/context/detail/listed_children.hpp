@@ -1,10 +1,10 @@
 #pragma once
 
+#include <coil/base/owned.hpp>
 #include <coil/core/detail/list_node.hpp>
 #include <coil/core/detail/promise_base.hpp>
 
 #include <cstddef>
-#include <memory>
 
 namespace coil::detail {
 
@@ -27,10 +27,9 @@ public:
     /// Calls `visitor` for the children that have started, newest first, until the visitor is full.
     /// If `place` is not null, begins there. Sets `place` to the child at which to continue, or to
     /// null after the last child.
-    virtual void visit_children(child_visitor& visitor,
-                                std::unique_ptr<children_cursor>& place) = 0;
+    virtual void visit_children(child_visitor& visitor, owned<children_cursor>& place) = 0;
     /// The same, oldest first, and only up to `end`, the place at which visit_children() stopped.
-    virtual void visit_oldest(child_visitor& visitor, std::unique_ptr<children_cursor>& place,
+    virtual void visit_oldest(child_visitor& visitor, owned<children_cursor>& place,
                               const children_cursor& end) = 0;
     /// The number of children that have started.
     [[nodiscard]] virtual std::size_t running_children() const noexcept = 0;

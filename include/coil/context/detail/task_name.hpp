@@ -1,12 +1,12 @@
 #pragma once
 
 #include <coil/base/assert.hpp>
+#include <coil/base/owned.hpp>
 #include <coil/base/std_chrono.hpp>
 #include <coil/core/detail/frame_allocator.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <new>
 #include <source_location>
 #include <string>
@@ -46,21 +46,21 @@ struct task_name : frame_allocated {
 /// For an owner that stores a pointer: null for a task without a name, and in builds with
 /// assertions only if `where` has no line or there is no memory for it. Throws std::bad_alloc for a
 /// task with a name.
-[[nodiscard]] inline std::unique_ptr<const task_name>
+[[nodiscard]] inline owned<const task_name>
 make_task_name(std::string_view name, [[maybe_unused]] const std::source_location& where) {
     if (name.empty()) [[likely]] {
 #if COIL_ASSERTIONS
         if (where.line() != 0) {
             try {
-                return std::make_unique<const task_name>(std::string_view(), where);
+                return owned<const task_name>(new task_name(std::string_view(), where));
             } catch (const std::bad_alloc&) {
-                return nullptr; // `where` is only information
+                return {}; // `where` is only information
             }
         }
 #endif
-        return nullptr;
+        return {};
     }
-    return std::make_unique<const task_name>(name, where);
+    return owned<const task_name>(new task_name(name, where));
 }
 
 } // namespace coil::detail

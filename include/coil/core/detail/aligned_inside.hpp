@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <new>
 #include <utility>
 
@@ -20,11 +19,11 @@ class aligned_inside {
 public:
     template <class... Args>
     explicit aligned_inside(Args&&... args) {
-        std::construct_at(reinterpret_cast<T*>(address()), std::forward<Args>(args)...);
+        ::new (static_cast<void*>(address())) T(std::forward<Args>(args)...);
     }
     aligned_inside(const aligned_inside&) = delete;
     aligned_inside& operator=(const aligned_inside&) = delete;
-    ~aligned_inside() { std::destroy_at(&**this); }
+    ~aligned_inside() { (**this).~T(); }
 
     [[nodiscard]] T& operator*() noexcept { return *std::launder(reinterpret_cast<T*>(address())); }
     [[nodiscard]] const T& operator*() const noexcept {

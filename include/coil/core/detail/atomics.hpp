@@ -1,7 +1,9 @@
 #pragma once
 
 #include <atomic>
-#include <thread>
+
+#include <pthread.h>
+#include <sched.h>
 
 namespace coil::detail {
 
@@ -12,9 +14,10 @@ struct std_atomics {
     template <class T>
     using atomic = std::atomic<T>;
 
-    using thread_id = std::thread::id;
-    static thread_id this_thread() noexcept { return std::this_thread::get_id(); }
-    static void yield() noexcept { std::this_thread::yield(); }
+    /// As std::thread::id in libstdc++: zero is no thread. <thread> takes long to compile.
+    using thread_id = ::pthread_t;
+    static thread_id this_thread() noexcept { return ::pthread_self(); }
+    static void yield() noexcept { ::sched_yield(); }
 };
 
 } // namespace coil::detail

@@ -1,11 +1,12 @@
 #pragma once
 
+#include <coil/base/std_stop_token.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/task.hpp>
 
 #include <concepts>
 #include <coroutine>
-#include <stop_token>
+#include <type_traits>
 #include <utility>
 
 namespace coil::detail {
@@ -14,11 +15,11 @@ template <class Token>
 concept any_stop_token =
     std::same_as<Token, std::stop_token> || std::same_as<Token, inplace_stop_token>;
 
-/// A template, because std::stop_callback takes long to compile and few programs use it.
+/// A template, because std::stop_callback is only declared here.
 template <std::same_as<std::stop_token> Token>
 auto stop_by(const Token& token, inplace_stop_source& source) {
     const auto stop = [&source]() noexcept { source.request_stop(); };
-    return std::stop_callback(token, stop);
+    return std::stop_callback<std::remove_const_t<decltype(stop)>>(token, stop);
 }
 inline relayed_stop stop_by(const inplace_stop_token& token, inplace_stop_source& source) {
     return {token, source};

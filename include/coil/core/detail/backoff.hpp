@@ -1,6 +1,6 @@
 #pragma once
 
-#include <thread>
+#include <sched.h>
 
 namespace coil::detail {
 
@@ -12,7 +12,7 @@ public:
         if (attempts_ < most_attempts) {
             ++attempts_;
         } else {
-            std::this_thread::yield();
+            ::sched_yield();
         }
     }
 

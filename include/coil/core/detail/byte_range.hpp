@@ -42,6 +42,22 @@ concept temporary_bytes =
     writable_byte_range<R&> && std::ranges::range<const R&> &&
     std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<const R&>>>;
 
+// The same as variables. A constraint that names a concept makes the compiler expand the concept,
+// down to the iterator concepts, for each function that has the constraint; one that names a
+// variable makes it expand the concept for the types that are passed.
+template <class R>
+inline constexpr bool is_byte_like_range = byte_like_range<R>;
+template <class R>
+inline constexpr bool is_writable_range = writable_byte_range<R>;
+template <class T>
+inline constexpr bool is_not_bytes = not_bytes<T>;
+template <class R>
+inline constexpr bool is_const_bytes = const_bytes<R>;
+template <class R>
+inline constexpr bool is_owner_of_elements = owns_elements<R>;
+template <class R>
+inline constexpr bool is_temporary_bytes = temporary_bytes<R>;
+
 /// An integer, or the result of a call: `peer.send({buf, co_await peer.recv(buf)})`.
 template <class N>
 concept byte_count = std::integral<N> || std::same_as<N, io_result>;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <coil/base/exchange.hpp>
-#include <coil/base/std_memory.hpp>
+#include <coil/base/std_construct.hpp>
 
 #include <concepts>
 #include <cstddef>

@@ -5,6 +5,7 @@
 #include <coil/uring/prep.hpp>
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -21,7 +22,7 @@ inline constexpr std::size_t most_parts = 16;
 class part_list {
 public:
     template <class Buffer>
-    explicit part_list(std::span<const Buffer> buffers) noexcept {
+    explicit part_list(const std::span<const Buffer>& buffers) noexcept {
         for (const Buffer& b : buffers) {
             if (count_ == most_parts) {
                 break;
@@ -49,13 +50,21 @@ private:
     unsigned count_ = 0;
 };
 
+// The elements take the buffers to read into and those to write by one constructor template, and
+// spans by reference: copies and conversions of a span make the compiler expand the range concepts
+// of its constructors.
+template <class Buffer>
+concept listed_buffer = std::same_as<Buffer, mutable_buffer> || std::same_as<Buffer, const_buffer>;
+
 /// readv and writev at the current position, with a copy of the list.
 class file_vector_element : public io_element {
 public:
-    file_vector_element(int fd, std::span<const mutable_buffer> to) noexcept
-        : io_element(uring::prep::readv(fd, nullptr, 0, current)), parts_(to) {}
-    file_vector_element(int fd, std::span<const const_buffer> from) noexcept
-        : io_element(uring::prep::writev(fd, nullptr, 0, current)), parts_(from) {}
+    template <listed_buffer Buffer>
+    file_vector_element(int fd, const std::span<const Buffer>& list) noexcept
+        : io_element(std::same_as<Buffer, mutable_buffer>
+                         ? uring::prep::readv(fd, nullptr, 0, current)
+                         : uring::prep::writev(fd, nullptr, 0, current)),
+          parts_(list) {}
 
     sqe_slot& arm() noexcept {
         entry_.request.addr = reinterpret_cast<std::uintptr_t>(parts_.data());
@@ -72,10 +81,12 @@ private:
 /// recvmsg and sendmsg without an address, with a copy of the list.
 class socket_vector_element : public io_element {
 public:
-    socket_vector_element(int fd, std::span<const mutable_buffer> to) noexcept
-        : io_element(uring::prep::recvmsg(fd, nullptr, 0)), parts_(to) {}
-    socket_vector_element(int fd, std::span<const const_buffer> from) noexcept
-        : io_element(uring::prep::sendmsg(fd, nullptr, MSG_NOSIGNAL)), parts_(from) {}
+    template <listed_buffer Buffer>
+    socket_vector_element(int fd, const std::span<const Buffer>& list) noexcept
+        : io_element(std::same_as<Buffer, mutable_buffer>
+                         ? uring::prep::recvmsg(fd, nullptr, 0)
+                         : uring::prep::sendmsg(fd, nullptr, MSG_NOSIGNAL)),
+          parts_(list) {}
 
     sqe_slot& arm() noexcept {
         message_.msg_iov = parts_.data();
