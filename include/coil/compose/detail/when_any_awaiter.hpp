@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/compose/detail/children.hpp>
+#include <coil/compose/detail/when_all_awaiter.hpp>
 #include <coil/compose/when_any_result.hpp>
 
 #include <cstddef>
