@@ -14,6 +14,7 @@
 
 namespace coil::sqlite {
 
+/// A value of type BLOB.
 using blob = std::vector<std::byte>;
 
 /// A value of one of SQLite's five types; std::monostate is NULL.
