@@ -428,13 +428,13 @@ TEST(AsyncTask, AnAwaiterResumesOnItsOwnContextOrExecutor) {
     coil::run(main());
     // A coroutine without a context or executor resumes where the task ends.
     std::binary_semaphore done{0};
-    auto nobody = [](looper_executor& l, std::binary_semaphore& s) -> coil_test::manual {
+    auto without_context = [](looper_executor& l, std::binary_semaphore& s) -> coil_test::manual {
         const auto where = co_await async_where(executor_arg, l);
         EXPECT_EQ(where, async_here());
         s.release();
     };
     held hold(looper);
-    auto m = nobody(looper, done);
+    auto m = without_context(looper, done);
     m.start();
     hold.let_go();
     done.acquire();

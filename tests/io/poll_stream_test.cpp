@@ -18,10 +18,10 @@ using io_test::some_turns;
 
 namespace {
 
-class PollStream : public io_test::EachKernel {};
-COIL_ON_EACH_KERNEL(PollStream);
-class TimeoutStream : public io_test::EachKernel {};
-COIL_ON_EACH_KERNEL(TimeoutStream);
+class PollStream : public io_test::EachFeatureSet {};
+COIL_ON_EACH_FEATURE_SET(PollStream);
+class TimeoutStream : public io_test::EachFeatureSet {};
+COIL_ON_EACH_FEATURE_SET(TimeoutStream);
 
 TEST_P(PollStream, ReportsEventsEachTimeTheyOccur) {
     auto main = []() -> task<> {

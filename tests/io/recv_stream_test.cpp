@@ -18,8 +18,8 @@ using io_test::some_turns;
 
 namespace {
 
-class RecvStream : public io_test::EachKernel {};
-COIL_ON_EACH_KERNEL(RecvStream);
+class RecvStream : public io_test::EachFeatureSet {};
+COIL_ON_EACH_FEATURE_SET(RecvStream);
 
 task<> send_all(int fd, std::uint64_t total, random_source random) {
     std::uint64_t sent = 0;

@@ -18,8 +18,8 @@ using io_test::some_turns;
 
 namespace {
 
-class RecvmsgStream : public io_test::EachKernel {};
-COIL_ON_EACH_KERNEL(RecvmsgStream);
+class RecvmsgStream : public io_test::EachFeatureSet {};
+COIL_ON_EACH_FEATURE_SET(RecvmsgStream);
 
 std::string_view text_of(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};

@@ -16,8 +16,8 @@ using io_test::some_turns;
 
 namespace {
 
-class Starvation : public io_test::EachKernel {};
-COIL_ON_EACH_KERNEL(Starvation);
+class Starvation : public io_test::EachFeatureSet {};
+COIL_ON_EACH_FEATURE_SET(Starvation);
 
 task<buffer_lease> take(io::recv_stream& incoming) {
     auto chunk = co_await incoming.next();

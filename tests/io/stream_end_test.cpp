@@ -17,8 +17,8 @@ using io_test::some_turns;
 
 namespace {
 
-class StreamEnd : public io_test::EachKernel {};
-COIL_ON_EACH_KERNEL(StreamEnd);
+class StreamEnd : public io_test::EachFeatureSet {};
+COIL_ON_EACH_FEATURE_SET(StreamEnd);
 
 manual waits_for_ever(io::recv_stream& incoming) {
     (void)co_await incoming.next();

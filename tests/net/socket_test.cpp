@@ -359,14 +359,14 @@ TEST_F(NetSocket, APeerThatVanishesInMidSend_NoSignal) {
 
 TEST_F(NetSocket, ConnectWithoutAListenerIsRefused) {
     auto main = []() -> task<> {
-        inet_address nobody;
+        inet_address unused_address;
         {
             const acceptor ac{inet_address{"127.0.0.1", 0}};
-            nobody = ac.local_address();
+            unused_address = ac.local_address();
         }
         net::socket s = net::socket::create_tcp();
-        EXPECT_EQ(co_await s.connect(nobody), -ECONNREFUSED);
-        EXPECT_EQ(co_await timeout(s.connect(nobody), 5s), -ECONNREFUSED);
+        EXPECT_EQ(co_await s.connect(unused_address), -ECONNREFUSED);
+        EXPECT_EQ(co_await timeout(s.connect(unused_address), 5s), -ECONNREFUSED);
     };
     coil::run(main());
 }

@@ -197,7 +197,7 @@ TEST(TlsCancel, G5_EveryAwaitDestroyed) {
 
 TEST(TlsCancel, ADestroyedTransferEndsTheConnection) {
     two_ends both;
-    coil::run(shake_well(both));
+    coil::run(expect_handshake(both));
     {
         io_context context;
         auto reading = [](tls::stream& s, io_context& c) -> task<> {
@@ -241,7 +241,7 @@ TEST(TlsCancel, Timeouts) {
 TEST(TlsCancel, AWriteThatIsCancelledLosesAndRepeatsNothing) {
     auto main = []() -> task<> {
         two_ends both;
-        co_await shake_well(both);
+        co_await expect_handshake(both);
         const std::string text = pattern(8 << 20);
         std::size_t accepted = 0;
         auto read = [](tls::stream& s, const std::string& t) -> task<> {
