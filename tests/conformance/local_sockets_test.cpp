@@ -143,7 +143,7 @@ task<> full_peer(std::string directory) {
     const int n = co_await waiting;
     EXPECT_EQ(n, 1);
     co_await gives(io::recv(s.b, {&last, 1}), 1);
-    EXPECT_EQ(last, 'z') << "what was cancelled was not sent";
+    EXPECT_EQ(last, 'z'); // what was cancelled was not sent
     co_await closed(s);
 }
 TEST_P(LocalSockets, G3_ADatagramWaitsForRoom) { run(full_peer(directory())); }

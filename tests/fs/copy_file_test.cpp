@@ -244,7 +244,7 @@ TEST(FsCopyFile, CopiesFilesWithAReportedSizeOfZero) {
     EXPECT_EQ(content_of(dir / "k") == content_of("/proc/kallsyms"), true);
     if (std::filesystem::exists("/sys/kernel/mm/transparent_hugepage/enabled")) {
         const char* const name = "/sys/kernel/mm/transparent_hugepage/enabled";
-        EXPECT_TRUE(coil::run(fs::copy_file(name, dir / "s"))) << "the reported size is 4096";
+        EXPECT_TRUE(coil::run(fs::copy_file(name, dir / "s"))); // the reported size is 4096
         EXPECT_EQ(content_of(dir / "s"), content_of(name));
     }
 }
@@ -308,7 +308,7 @@ TEST(FsCopyFile, G3_IsCancelledInTheMiddle) {
         GTEST_SKIP() << "the file was copied in one step";
     }
     EXPECT_EQ(ec, std::errc::operation_canceled);
-    EXPECT_EQ(std::filesystem::file_size(dir / "b"), reached) << "the part copied so far remains";
+    EXPECT_EQ(std::filesystem::file_size(dir / "b"), reached); // the part copied so far remains
 }
 
 TEST(FsCopyFile, G5_IsDestroyedInTheMiddle) {

@@ -320,7 +320,7 @@ TEST_P(RecvStream, ALengthBeyondTheBufferIsNotTakenForData) {
         for (int i = 0; i < 3; ++i) {
             EXPECT_EQ(co_await io::send(sockets.b, text), 1000);
             auto chunk = co_await incoming.next();
-            EXPECT_EQ(chunk.result(), 1000) << "the datagram's length";
+            EXPECT_EQ(chunk.result(), 1000); // the datagram's length
             EXPECT_EQ((*chunk).text(), text.substr(0, 128));
         }
     };

@@ -74,8 +74,8 @@ TEST_P(Starvation, G7_ManyStreamsGetBuffersInTheOrderInWhichTheyWaited) {
             co_await each;
         }
         EXPECT_EQ(order.size(), static_cast<std::size_t>(streams));
-        EXPECT_TRUE(coil_test::under_faults() || std::is_sorted(order.begin(), order.end()))
-            << "delays may change the order";
+        // Delays may change the order.
+        EXPECT_TRUE(coil_test::under_faults() || std::is_sorted(order.begin(), order.end()));
         EXPECT_EQ(pool.available(), 1U);
     };
     run(main());

@@ -111,7 +111,7 @@ TEST(SimConnect, EveryOrderOfAnswers) {
         const auto took = n.w.now() - begin;
         EXPECT_GE(took, right.time);
         EXPECT_LE(took, right.time + 5ms);
-        EXPECT_TRUE(n.client.open_descriptors().empty()) << "the losers are closed";
+        EXPECT_TRUE(n.client.open_descriptors().empty()); // the losers are closed
         if (testing::Test::HasFailure()) {
             FAIL() << n.w.trace();
         }

@@ -19,7 +19,7 @@ void expect_refused(two_ends& both, const std::string& name, const std::string& 
     const auto [client, server] = coil::run(shake(both, name));
     EXPECT_EQ(client, -EKEYREJECTED);
     EXPECT_NE(both.client.last_error().find(reason), std::string::npos) << both.client.last_error();
-    EXPECT_EQ(server, -EPROTO) << "the server receives the client's alert";
+    EXPECT_EQ(server, -EPROTO); // the server receives the client's alert
     EXPECT_NE(both.server.last_error().find("alert"), std::string::npos)
         << both.server.last_error();
 }
@@ -49,7 +49,7 @@ TEST(TlsHandshake, NamesThatTheCertificateHas) {
         two_ends both;
         coil::run(expect_handshake(both, name));
         if (std::string(name) == "127.0.0.1") {
-            EXPECT_EQ(both.server.server_name(), "") << "SNI does not carry addresses";
+            EXPECT_EQ(both.server.server_name(), ""); // SNI does not carry addresses
         }
     }
 }
@@ -98,7 +98,7 @@ TEST(TlsHandshake, AVerifyingClientNeedsAName) {
         EXPECT_EQ(co_await both.client.handshake(""), -EINVAL);
         EXPECT_EQ(co_await both.client.handshake("."), -EINVAL);
         EXPECT_EQ(co_await both.client.handshake(std::string("a\0b", 3)), -EINVAL);
-        EXPECT_EQ(co_await both.client.accept(), -EINVAL) << "a client's context cannot accept";
+        EXPECT_EQ(co_await both.client.accept(), -EINVAL); // a client's context cannot accept
         EXPECT_EQ(co_await both.server.handshake("example.test"), -EINVAL);
         co_await expect_handshake(both);
     };
@@ -192,7 +192,7 @@ TEST(TlsHandshake, ClientCertificates) {
                 }
                 co_return co_await both.client.read_some(buf);
             };
-            EXPECT_EQ(coil::run(main(none)), -EPROTO) << "with TLS 1.3, at the first read";
+            EXPECT_EQ(coil::run(main(none)), -EPROTO); // with TLS 1.3, at the first read
         }
         const issued stranger = issue("client", "DNS:client.test", nullptr);
         client.use_certificate(as_certificate(stranger));
@@ -335,7 +335,7 @@ TEST(TlsContext, FilesAreRead) {
     EXPECT_NE(load(cert, other).find("is not that of the certificate"), std::string::npos);
     EXPECT_NE(failure_of([&] { client.trust_file(key); }).find("no valid certificate"),
               std::string::npos);
-    EXPECT_EQ(ERR_peek_error(), 0U) << "nothing is left for other users of OpenSSL";
+    EXPECT_EQ(ERR_peek_error(), 0U); // nothing is left for other users of OpenSSL
     std::filesystem::remove_all(folder);
 }
 

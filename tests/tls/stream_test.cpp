@@ -71,7 +71,7 @@ TEST(TlsStream, CloseNotifyEndsOneDirectionAndTheOtherContinues) {
         EXPECT_EQ(co_await both.client.write_some("question"), 8);
         EXPECT_EQ(co_await both.client.shutdown_write(), 0);
         EXPECT_EQ(co_await both.client.write_some("more"), -EPIPE);
-        EXPECT_EQ(co_await both.client.shutdown_write(), 0) << "again";
+        EXPECT_EQ(co_await both.client.shutdown_write(), 0); // again
         EXPECT_EQ(co_await read_to_end(both.server), "question");
         EXPECT_EQ(co_await both.server.write_some("answer"), 6);
         EXPECT_EQ(co_await both.server.shutdown(), 0);
@@ -103,8 +103,8 @@ TEST(TlsStream, ShutdownAfterThePeerHasClosedEverything) {
         co_await expect_handshake(both);
         EXPECT_EQ(co_await both.server.shutdown_write(), 0);
         EXPECT_EQ(co_await both.server.transport().close(), 0);
-        EXPECT_EQ(co_await both.client.shutdown(), 0)
-            << "EPIPE, but the peer's close_notify has arrived";
+        // EPIPE, but the peer's close_notify has arrived.
+        EXPECT_EQ(co_await both.client.shutdown(), 0);
     };
     coil::run(main());
 }
@@ -115,7 +115,7 @@ TEST(TlsStream, TruncationIsNotTheEnd) {
         co_await expect_handshake(both);
         EXPECT_EQ(co_await both.server.write_some("all"), 3);
         EXPECT_EQ(co_await both.server.transport().shutdown_write(), 0);
-        EXPECT_EQ(co_await read_exactly(both.client, 3), "all") << "earlier data is returned";
+        EXPECT_EQ(co_await read_exactly(both.client, 3), "all"); // earlier data is returned
         char buf[8];
         for (int i = 0; i < 2; ++i) {
             EXPECT_EQ(co_await both.client.read_some(buf), -ECONNABORTED);
@@ -157,7 +157,7 @@ TEST(TlsStream, GarbageFromThePeer) {
             const int result = co_await timeout(std::move(serving), 10s);
             EXPECT_EQ(result, -EPROTO) << both.server.last_error();
             EXPECT_NE(both.server.last_error(), "");
-            EXPECT_EQ(co_await both.server.accept(), -EPROTO) << "the error is permanent";
+            EXPECT_EQ(co_await both.server.accept(), -EPROTO); // the error is permanent
 
             two_ends later;
             co_await expect_handshake(later);
@@ -270,8 +270,7 @@ TEST(TlsStream, AReadThatMustWriteDoesNotWaitForThePeer) {
             }
             accepted += n;
         }
-        EXPECT_EQ(co_await both.server.update_keys(), 0)
-            << "asks the client to update its keys, too";
+        EXPECT_EQ(co_await both.server.update_keys(), 0); // asks the client to update its keys, too
         EXPECT_EQ(co_await both.server.write_some("data"), 4);
         char buf[8];
         EXPECT_EQ(co_await timeout(both.client.read_some(buf), 5s), 4);
@@ -295,7 +294,7 @@ TEST(TlsStream, RenegotiationIsRefused) {
         two_ends both(old, server_context());
         co_await expect_handshake(both);
         SSL* const ssl = both.client.native_handle();
-        EXPECT_EQ(SSL_renegotiate(ssl), 0) << "not even started";
+        EXPECT_EQ(SSL_renegotiate(ssl), 0); // not even started
         ERR_clear_error();
         SSL_clear_options(ssl, SSL_OP_NO_RENEGOTIATION);
         EXPECT_EQ(SSL_renegotiate(ssl), 1);
@@ -304,7 +303,7 @@ TEST(TlsStream, RenegotiationIsRefused) {
         }(both.client));
         char buf[16];
         const int n = co_await timeout(both.server.read_some(buf), 10s);
-        EXPECT_LT(n, 0) << "the client gives up";
+        EXPECT_LT(n, 0); // the client gives up
         EXPECT_EQ(co_await writing, -EPROTO);
         EXPECT_NE(both.client.last_error().find("no renegotiation"), std::string::npos)
             << both.client.last_error();
