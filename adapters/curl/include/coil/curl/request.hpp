@@ -27,22 +27,24 @@ struct request {
     /// its size, or unknown_size for a chunked body. It cannot be repeated: a redirect that needs a
     /// second upload fails with CURLE_SEND_FAIL_REWIND.
     std::optional<std::int64_t> upload{};
-    /// Of a response that perform() or finish() collects; a longer body is an error.
+    /// The maximum size of a response's body that perform() or finish() collects; a longer body is
+    /// an error.
     std::size_t max_body = 64UL * 1024 * 1024;
     int max_redirects = 10; ///< followed for HTTP and HTTPS; 0: none
     std::chrono::milliseconds connect_timeout{30'000};
-    std::chrono::milliseconds timeout{0}; ///< of the whole transfer; 0: none
+    std::chrono::milliseconds timeout{0}; ///< the limit of the whole transfer; 0: none
     std::function<void(::CURL*)> configure{};
 };
 
+/// For request::upload: the size is not known in advance.
 inline constexpr std::int64_t unknown_size = -1;
 
-/// The answer to a request.
+/// The response to a request.
 struct response {
     long status = 0; ///< 200, 404, ...
     header_list headers{};
     std::string body{};
-    std::string url{}; ///< the final one, after redirects
+    std::string url{}; ///< the final URL, after redirects
 };
 
 } // namespace coil::curl
