@@ -70,8 +70,8 @@ int main(int argc, char** argv) try {
         std::fprintf(stderr, "usage: tls_echo PORT CERTIFICATE-FILE KEY-FILE\n");
         return 2;
     }
-    const signal_set hang_up{
-        SIGHUP}; // blocks SIGHUP before threads are started, which inherit the mask
+    // Blocks SIGHUP, before any thread starts that would inherit the mask.
+    const signal_set hang_up{SIGHUP};
     const example::server_signals signals;
     const tls::context ctx = tls::context::server(argv[2], argv[3]);
     runtime rt;

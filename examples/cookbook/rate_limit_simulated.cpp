@@ -10,8 +10,7 @@ using namespace std::chrono_literals;
 
 struct rate_limit {
     std::chrono::nanoseconds window;
-    std::shared_ptr<counting_semaphore<>>
-        permits; // one for each call that may begin within a window
+    std::shared_ptr<counting_semaphore<>> permits; // one for each call within a window
 
     /// Waits until one more call may begin within the current `window`.
     task<> acquire() {
