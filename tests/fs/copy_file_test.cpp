@@ -347,11 +347,11 @@ TEST(FsCopyFile, AFullFileSystemIsAnErrorOfEachFunction) {
         expect_full("copy_file between file systems");
         std::filesystem::remove(dir / "a");
         coil::run(fs::copy_file(outside / "holes", dir / "a", ec));
-        wrong += ec ? "what fits does not: " + ec.message() : "";
+        wrong += ec ? "a file that fits was refused: " + ec.message() : "";
         std::filesystem::remove(dir / "a");
 
         coil::run(fs::write_file(dir / "a", pattern(2'500'000), fs::atomic_replace, ec));
-        wrong += ec ? "what fits does not: " + ec.message() : "";
+        wrong += ec ? "a file that fits was refused: " + ec.message() : "";
         coil::run(fs::copy_file(dir / "a", dir / "b", ec));
         expect_full("copy_file");
         std::filesystem::remove(dir / "b");

@@ -44,7 +44,7 @@ TEST_F(Eager, RunsBeforeItIsAwaited) {
     coil::run(main(p));
 }
 
-TEST_F(Eager, AwaitedAtOnce) {
+TEST_F(Eager, MayBeAwaitedImmediately) {
     const pipe_pair p;
     auto main = [](const pipe_pair& pipe) -> task<> {
         char buf[8];
@@ -75,7 +75,7 @@ TEST_F(Eager, KeepsItsResultUntilItIsAwaited) {
     coil::run(main(p));
 }
 
-TEST_F(Eager, MadeBeforeASuspension_IsStillThere) {
+TEST_F(Eager, StartedBeforeASuspension_IsAwaitedAfterIt) {
     const pipe_pair p;
     auto main = [](const pipe_pair& pipe) -> task<> {
         std::array<char, 8> a{};
@@ -92,7 +92,7 @@ TEST_F(Eager, MadeBeforeASuspension_IsStillThere) {
     coil::run(main(p));
 }
 
-TEST_F(Eager, OfAChain) {
+TEST_F(Eager, AcceptsAChain) {
     const pipe_pair p;
     const pipe_pair empty;
     auto main = [](const pipe_pair& pipe, int silent) -> task<> {
@@ -112,7 +112,7 @@ TEST_F(Eager, OfAChain) {
     coil::run(main(p, empty.in));
 }
 
-TEST_F(Eager, OfALimitedOperation) {
+TEST_F(Eager, AcceptsAnOperationWithATimeout) {
     const pipe_pair p;
     auto main = [](const pipe_pair& pipe) -> task<> {
         char buf[8];
@@ -175,7 +175,7 @@ TEST_F(Eager, G3_AnEarlierStopCancelsItWhenItIsAwaited) {
     coil::run(main(p));
 }
 
-TEST_F(Eager, G3_CancelledByHand) {
+TEST_F(Eager, G3_CancelledByItsMemberFunction) {
     const pipe_pair p;
     auto main = [](const pipe_pair& pipe) -> task<> {
         char buf[2];
