@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/base/std_function.hpp>
+#include <coil/context/runtime.hpp>
 #include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/task.hpp>
 #include <coil/net/endpoint.hpp>
@@ -10,11 +11,7 @@
 #include <concepts>
 #include <utility>
 
-namespace coil {
-
-class runtime;
-
-namespace net::detail {
+namespace coil::net::detail {
 
 using connection_handler = std::function<task<>(socket, inplace_stop_token)>;
 
@@ -42,6 +39,4 @@ connection_handler with_stop(Handler handler) {
     }
 }
 
-} // namespace net::detail
-
-} // namespace coil
+} // namespace coil::net::detail
