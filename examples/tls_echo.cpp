@@ -28,7 +28,7 @@ namespace {
 task<> session(net::socket peer, tls::context ctx) {
     tls::stream s{std::move(peer), ctx};
     if (int r = co_await timeout(s.accept(), 10s); r < 0) {
-        std::fprintf(stderr, "no handshake: %s\n",
+        std::fprintf(stderr, "the handshake failed: %s\n",
                      s.last_error().empty() ? io_result(r).error().message().c_str()
                                             : s.last_error().c_str());
         co_return;
@@ -45,11 +45,12 @@ task<> reload(const signal_set& hang_up, tls::context ctx, std::string certifica
               std::string key) {
     while (co_await hang_up.next() == SIGHUP) {
         try {
-            // Reading files blocks.
+            // On a thread of the pool, because reading the files blocks.
             co_await blocking([&] { ctx.use_certificate(certificate, key); });
-            std::puts("loaded the certificate again");
+            std::puts("reloaded the certificate");
         } catch (const std::exception& e) {
-            std::fprintf(stderr, "the old certificate stays: %s\n", e.what());
+            std::fprintf(stderr, "cannot reload the certificate, the old one stays in use: %s\n",
+                         e.what());
         }
         std::fflush(stdout);
     }
@@ -57,8 +58,8 @@ task<> reload(const signal_set& hang_up, tls::context ctx, std::string certifica
 
 task<> serve(runtime& rt, std::uint16_t port, tls::context ctx, net::serve_options options,
              task<> reloading) {
-    const auto answer = [ctx](net::socket peer) { return session(std::move(peer), ctx); };
-    co_await when_any(net::serve(rt, port, answer, std::move(options)), std::move(reloading));
+    const auto handler = [ctx](net::socket peer) { return session(std::move(peer), ctx); };
+    co_await when_any(net::serve(rt, port, handler, std::move(options)), std::move(reloading));
 }
 
 } // namespace
@@ -69,7 +70,8 @@ int main(int argc, char** argv) try {
         std::fprintf(stderr, "usage: tls_echo PORT CERTIFICATE-FILE KEY-FILE\n");
         return 2;
     }
-    const signal_set hang_up{SIGHUP}; // before threads are started
+    // Blocks SIGHUP, before any thread starts that would inherit the mask.
+    const signal_set hang_up{SIGHUP};
     const example::server_signals signals;
     const tls::context ctx = tls::context::server(argv[2], argv[3]);
     runtime rt;

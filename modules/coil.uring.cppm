@@ -412,11 +412,6 @@ using coil::uring::timeout_flag::realtime;
 using coil::uring::timeout_flag::update;
 } // namespace coil::uring::timeout_flag
 
-export namespace coil::uring::tsan {
-using coil::uring::tsan::completed;
-using coil::uring::tsan::submitted;
-} // namespace coil::uring::tsan
-
 export namespace coil::uring::uring_cmd_flag {
 using coil::uring::uring_cmd_flag::fixed;
 using coil::uring::uring_cmd_flag::multishot;

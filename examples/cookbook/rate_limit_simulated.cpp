@@ -1,4 +1,4 @@
-// Limit a rate without reading a clock: each permit returns after the window has passed.
+// Limit a rate without reading a clock: each permit is released when its window has passed.
 #include <coil/coil.hpp>
 
 #include <chrono>
@@ -10,12 +10,12 @@ using namespace std::chrono_literals;
 
 struct rate_limit {
     std::chrono::nanoseconds window;
-    std::shared_ptr<counting_semaphore<>> permits; // as many as calls within the window
+    std::shared_ptr<counting_semaphore<>> permits; // one for each call within a window
 
-    /// Waits until fewer calls have begun within the last `window` than there are permits.
+    /// Waits until one more call may begin within the current `window`.
     task<> acquire() {
         co_await permits->acquire();
-        co_spawn(give_back(*this)); // owns what it uses
+        co_spawn(give_back(*this)); // gets a copy, which may outlive this object
     }
     static task<> give_back(rate_limit to) {
         co_await sleep_for(to.window);

@@ -22,7 +22,7 @@ task<> co_main() {
     std::uint32_t size = 0;
     char body[100];
     const mutable_buffer parts[] = {{&size, sizeof size}, body};
-    const int n = co_await theirs.readv_some(parts); // fills one buffer after the other
+    const int n = co_await theirs.readv_some(parts); // fills the first buffer, then the second
     std::printf("%d bytes, %u of them are the body: %.*s\n", n, ntohl(size), n - 4, body);
 }
 

@@ -198,21 +198,9 @@ check_awaits() {
         { say "co_return c ? a : co_await f(): write an if, or return a variable"; return 1; }
 }
 
-# Checks that a header begins with what users read: its first documented public declaration is above line 40.
+# Checks that a header begins with what users read: the documentation of its main type is above line 40.
 check_manuals() {
-    # shellcheck disable=SC2016
-    our_files 'include/coil/*.hpp' | grep -v /detail/ | xargs -r awk '
-        FNR == 1 { inside = 0; found = 0 }
-        /^namespace .*detail.* \{/ { inside = 1 }
-        /^} \/\/ namespace .*detail/ { inside = 0 }
-        /^\/\/\// && !inside && !found {
-            found = 1
-            if (FNR >= 40) {
-                printf "%s:%d: the first public documentation; move what is above it to detail/\n", FILENAME, FNR
-                bad = 1
-            }
-        }
-        END { exit bad }'
+    our_files 'include/coil/*.hpp' 'adapters/*/include/*.hpp' | grep -v /detail/ | xargs -r python3 scripts/dev.d/manuals.py
 }
 
 dev_lint() {

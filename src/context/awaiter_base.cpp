@@ -56,7 +56,7 @@ bool awaiter_base::stop_delivered() noexcept {
     return pending();
 }
 
-void awaiter_base::end_under_way() noexcept {
+void awaiter_base::leave_on_destruction() noexcept {
     if (is(phase::done)) {
         leave_ready_queue();
     }

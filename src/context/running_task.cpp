@@ -26,7 +26,7 @@ namespace coil::detail {
 
 namespace {
 
-/// Whether `size` bytes at `at` can be read. Under AddressSanitizer, freed memory cannot.
+/// Whether `size` bytes at `at` can be read. AddressSanitizer does not let freed memory be read.
 bool is_readable(const void* at, std::size_t size) noexcept {
 #ifdef COIL_ASAN
     if (__asan_region_is_poisoned(const_cast<void*>(at), size) != nullptr) {
@@ -38,8 +38,8 @@ bool is_readable(const void* at, std::size_t size) noexcept {
            copy_memory(at, copy.data(), size) == size;
 }
 
-/// A copy of the bytes where an object is expected, which may have been destroyed. Only member
-/// functions that read nothing but the object's own members may be called.
+/// A copy of the bytes at an address where an object, perhaps destroyed by now, is expected. Call
+/// only member functions that read nothing but the object's own members.
 template <class T>
 class copied {
 public:

@@ -17,7 +17,8 @@ namespace coil::fs {
 
 namespace {
 
-/// Cached data is copied on the context itself, this much at a time before other tasks run.
+/// The most bytes of one operation. The kernel copies cached data on the context's own thread, and
+/// other tasks run between two operations.
 constexpr std::size_t piece = 1U << 20;
 
 template <class Buffer>
@@ -26,19 +27,19 @@ Buffer next_piece(Buffer buf, std::size_t done) noexcept {
     return {buf.data(), std::min(buf.size(), piece)};
 }
 
-io_result whole(std::size_t size) noexcept {
+io_result total(std::size_t size) noexcept {
     return io_result(static_cast<int>(std::min<std::size_t>(size, INT_MAX)));
 }
 
-/// The offset of the next transfer: after the previous one, or the current position.
-::off_t place(::off_t offset, std::size_t done) noexcept {
+/// The offset of the next operation after `done` bytes; the current position stays what it is.
+::off_t offset_after(::off_t offset, std::size_t done) noexcept {
     return offset == io::current_position ? offset : offset + static_cast<::off_t>(done);
 }
 
 task<io_result> read_all_of(int fd, mutable_buffer buf, ::off_t offset) {
     std::size_t done = 0;
     while (done < buf.size()) {
-        const int n = co_await io::read(fd, next_piece(buf, done), place(offset, done));
+        const int n = co_await io::read(fd, next_piece(buf, done), offset_after(offset, done));
         if (n < 0) {
             co_return n;
         }
@@ -47,21 +48,22 @@ task<io_result> read_all_of(int fd, mutable_buffer buf, ::off_t offset) {
         }
         done += static_cast<std::size_t>(n);
     }
-    co_return whole(done);
+    co_return total(done);
 }
 
 task<io_result> write_all_of(int fd, const_buffer buf, ::off_t offset) {
-    // A short write through the ring does not advance the position. -1: there is no position.
+    // A short write through the ring does not advance the position, so it is set afterwards. -1:
+    // the file has none (a pipe, a socket).
     const ::off_t begin = offset == io::current_position ? detail::sys::lseek(fd, 0, SEEK_CUR) : -1;
     struct ::stat status{};
     if (begin < 0 && detail::sys::fstat(fd, &status) == 0 && S_ISCHR(status.st_mode)) {
         const int r = co_await detail::write_data(fd, buf, offset);
-        co_return r < 0 ? io_result(r) : whole(buf.size());
+        co_return r < 0 ? io_result(r) : total(buf.size());
     }
     std::size_t done = 0;
     while (done < buf.size()) {
         const const_buffer part = next_piece(buf, done);
-        const int n = co_await io::write(fd, part, place(offset, done));
+        const int n = co_await io::write(fd, part, offset_after(offset, done));
         if (n < 0) {
             co_return n;
         }
@@ -73,11 +75,12 @@ task<io_result> write_all_of(int fd, const_buffer buf, ::off_t offset) {
             if (begin >= 0) {
                 detail::sys::lseek(fd, begin + static_cast<::off_t>(done), SEEK_SET);
             }
-            const int r = co_await detail::write_data(fd, buf.drop(done), place(offset, done));
-            co_return r < 0 ? io_result(r) : whole(buf.size());
+            const int r =
+                co_await detail::write_data(fd, buf.drop(done), offset_after(offset, done));
+            co_return r < 0 ? io_result(r) : total(buf.size());
         }
     }
-    co_return whole(done);
+    co_return total(done);
 }
 
 } // namespace
@@ -146,7 +149,8 @@ task<std::uintmax_t> file::size() const {
 
 task<io_result> file::writev_some(std::span<const const_buffer> from) {
     using element = coil::detail::file_vector_element;
-    // A short write through the ring does not advance the position. -1: there is no position.
+    // A short write through the ring does not advance the position, so it is set afterwards. -1:
+    // the file has none (a pipe, a socket).
     const ::off_t begin = detail::sys::lseek(fd_, 0, SEEK_CUR);
     const int n = co_await io_awaitable<element>(element(fd_, from));
     if (n > 0 && begin >= 0 &&

@@ -142,7 +142,7 @@ private:
     int find_target(const place& p, bool follows, found_target& to) const;
     int copy_known(const place& p, const struct ::stat& from, const slice& time, directories& more);
     int copy_link(const place& p, const struct ::stat& from);
-    int keep_of_link(const place& p, const struct ::stat& from, const std::string& text);
+    int copy_link_metadata(const place& p, const struct ::stat& from, const std::string& text);
     int copy_directory(const place& p, const found_target& to, directories& more);
     bool is_into_itself(copied& top, bool to_is_there, const struct ::stat& status);
     int begin_top(copied& top, bool to_is_there);

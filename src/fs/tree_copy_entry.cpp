@@ -145,7 +145,7 @@ int tree_copy::copy_link(const place& p, const struct ::stat& from) {
     if (p.in != nullptr && as_the_standard_) {
         p.in->links.insert(p.to);
     }
-    const int result = options_.owner || options_.times ? keep_of_link(p, from, text) : 0;
+    const int result = options_.owner || options_.times ? copy_link_metadata(p, from, text) : 0;
     if (result == 0) {
         entries_.fetch_add(1, std::memory_order_relaxed);
     } else if (result == -EMFILE || result == -ENFILE) { // may be retried
@@ -158,7 +158,8 @@ int tree_copy::copy_link(const place& p, const struct ::stat& from) {
 /// that was created: it has the same text, a single name, and the owner that this process gives to
 /// new files. Without this check, a link of another user that has taken the name would get the
 /// owner of the original.
-int tree_copy::keep_of_link(const place& p, const struct ::stat& from, const std::string& text) {
+int tree_copy::copy_link_metadata(const place& p, const struct ::stat& from,
+                                  const std::string& text) {
     const owned_descriptor made(table_.open_file(p.to_at, p.to, O_PATH | O_NOFOLLOW, 0));
     struct ::stat status{};
     int result = made < 0 ? int(made) : sys::fstat(made, &status);

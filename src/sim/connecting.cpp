@@ -198,7 +198,7 @@ int stream_socket::connect(op& call, const endpoint& to) {
     case state::connected:
         // The first call after the handshake gets its result, even if it is not the call that
         // began it.
-        return std::exchange(untold_, false) || mine ? 0 : -EISCONN;
+        return std::exchange(connected_unreported_, false) || mine ? 0 : -EISCONN;
     case state::dead:
         return mine && error_ != 0 ? take_error() : mine ? 0 : -EISCONN;
     case state::listening:
@@ -243,7 +243,7 @@ int stream_socket::connect_over_network(op& call, const endpoint& to) {
     }
     state_ = state::connecting;
     over_ = false;
-    untold_ = true;
+    connected_unreported_ = true;
     auto c = make<connection>(*this, target != nullptr ? *target : own_machine);
     c->origin_ = local_;
     connection_ = c;

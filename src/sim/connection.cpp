@@ -273,7 +273,7 @@ void connection::drop(unsigned side, std::size_t count) {
     w.data.drop(count);
     w.arrived -= count;
     w.hidden += count;
-    if (w.telling) {
+    if (w.update_in_flight) {
         return;
     }
     if (instant_) {
@@ -284,7 +284,7 @@ void connection::drop(unsigned side, std::size_t count) {
     if (w.data.size() + w.hidden <= from.world.options.socket_buffer / 2) {
         return; // a sender with enough space needs no update
     }
-    w.telling = true;
+    w.update_in_flight = true;
     from.world.after(
         from.net.link(from, *machines_[1 - side]).latency.count(), *this,
         [](object& about, std::uint64_t s, std::uint64_t) {
@@ -296,7 +296,7 @@ void connection::drop(unsigned side, std::size_t count) {
 /// Notifies `side` that there is space again.
 void connection::tell(unsigned side) {
     direction& w = directions_[side];
-    w.telling = false;
+    w.update_in_flight = false;
     w.hidden = 0;
     if (sides_[side] != nullptr) {
         sides_[side]->changed();

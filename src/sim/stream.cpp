@@ -86,7 +86,7 @@ void stream_socket::failed(int error) {
         connection_->attach(side_, nullptr);
         connection_ = {};
         state_ = state::fresh;
-        untold_ = false;
+        connected_unreported_ = false;
         over_ = true;
         error_ = error;
         changed();

@@ -111,7 +111,7 @@ private:
         std::int64_t last_sent = 0; // when bytes were last sent, and when they last arrived
         std::int64_t last_received = 0;
         bool stalled = false;
-        bool telling = false; // an update of `hidden` is in flight
+        bool update_in_flight = false; // an update of `hidden` is in flight
         bool end_sent = false;
         bool end_arrived = false;
     };
@@ -185,8 +185,8 @@ private:
     [[nodiscard]] bool is_full() const noexcept;
 
     state state_ = state::fresh;
-    bool untold_ = false; // no connect() has returned 0 for the handshake yet
-    bool over_ = false;   // connect() was refused: receive() reports end of file, as in Linux
+    bool connected_unreported_ = false; // no connect() has returned 0 for the handshake yet
+    bool over_ = false; // connect() was refused: receive() reports end of file, as in Linux
     bool sending_ended_ = false;
     bool receiving_ended_ = false;
     ref<connection> connection_;

@@ -171,3 +171,13 @@ void caller(coil::async_task<int>& t) {
 #endif
 }
 #endif
+
+#if COIL_CASE == 14 // any_executor_of_a_temporary
+// expect: this executor cannot be moved: construct it in place
+
+#if defined(COIL_EXPECT_OK)
+coil::any_executor executor(std::in_place_type<coil::new_thread_executor>);
+#else
+coil::any_executor executor = coil::new_thread_executor();
+#endif
+#endif

@@ -36,7 +36,7 @@ TEST_F(AsyncGenerator, YieldsItsElementsInOrder) {
         while (auto n = co_await quick.next()) {
             sum += *n;
         }
-        EXPECT_FALSE(co_await quick.next()) << "the end remains the end";
+        EXPECT_FALSE(co_await quick.next()); // the end remains the end
         auto slow = count_to(10, 100us);
         while (auto n = co_await slow.next()) {
             sum += *n;
@@ -160,12 +160,12 @@ TEST_F(AsyncGenerator, G3_AStopOfTheConsumerReachesTheBody) {
         co_await yield();
         handle.cancel();
         EXPECT_EQ(co_await handle, -ECANCELED);
-        EXPECT_EQ(co_await all.next(), 0) << "this one was not cancelled";
+        EXPECT_EQ(co_await all.next(), 0); // this one was not cancelled
         auto more = f();
         EXPECT_EQ(
             co_await complaint_of([](auto& m) -> task<> { co_await timeout(m.next(), 1ms); }(more)),
             timed_out_text);
-        EXPECT_EQ(*(co_await more.next()), -ECANCELED) << "a late element is kept";
+        EXPECT_EQ(*(co_await more.next()), -ECANCELED); // a late element is kept
         EXPECT_EQ(co_await shield(more.next()), 0);
     };
     ctx_.run(main(waits_twice, first));
@@ -182,8 +182,8 @@ TEST_F(AsyncGenerator, G2_TheTokenOfAGeneratorOutlivesTheConsumer) {
         EXPECT_FALSE(token.stop_requested());
         co_yield 2;
         co_yield co_await sleep_for(1h);
-        EXPECT_FALSE(token.stop_requested())
-            << "the request was consumed by the next() it was meant for";
+        // The request was consumed by the next() it was meant for.
+        EXPECT_FALSE(token.stop_requested());
         co_await s.join();
     };
     auto next = [](async_generator<int>& all) -> task<int> { co_return *(co_await all.next()); };
@@ -364,7 +364,7 @@ TEST_F(AsyncGenerator, G5_DestroyingAGeneratorDestroysItsSuspendedBody) {
         {
             const auto unused = held_numbers(count);
         }
-        EXPECT_EQ(count, 0) << "the body had not begun";
+        EXPECT_EQ(count, 0); // the body had not begun
         {
             auto used = held_numbers(count);
             EXPECT_EQ(co_await used.next(), 1);
@@ -376,7 +376,7 @@ TEST_F(AsyncGenerator, G5_DestroyingAGeneratorDestroysItsSuspendedBody) {
             auto waiting = [](auto& g) -> coil_test::manual {
                 co_await g.next();
                 co_await g.next();
-                ADD_FAILURE() << "was resumed";
+                ADD_FAILURE() << "the coroutine was resumed";
             };
             const auto victim = waiting(all);
             victim.start();
@@ -453,7 +453,7 @@ TEST_F(AsyncGenerator, G1_AWaiterOfADestroyedGeneratorGetsTheEnd) {
             auto waiting = [](owned& g) -> coil_test::manual {
                 co_await g->next();
                 co_await g->next();
-                ADD_FAILURE() << "was resumed";
+                ADD_FAILURE() << "the coroutine was resumed";
             };
             const auto victim = waiting(last);
             victim.start();

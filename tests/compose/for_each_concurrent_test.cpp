@@ -109,7 +109,7 @@ TEST_F(ForEachConcurrent, G12_AFailureStopsTheCallsAndTheGenerator) {
             text = e.what();
         }
         EXPECT_EQ(text, "two");
-        EXPECT_TRUE(ended) << "the body was asked to stop";
+        EXPECT_TRUE(ended); // the body was asked to stop
         EXPECT_EQ(t.begun, (std::vector<int>{0, 1}));
         EXPECT_EQ(t.cancelled, 2);
     };

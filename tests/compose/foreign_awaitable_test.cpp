@@ -189,7 +189,7 @@ TEST_F(ForeignAwaitable, G5_TheyAreDestroyedWithTheirParent) {
                     co_await yield();
                 }
             }
-            EXPECT_EQ(destroyed, turns == 0 ? 0 : 2) << "or not started";
+            EXPECT_EQ(destroyed, turns == 0 ? 0 : 2); // or not started
         }
     };
     ctx_.run(main(waits_for));

@@ -46,13 +46,12 @@ TEST_F(HardLink, TheChainContinuesAfterAFailure) {
         char buf[4];
         EXPECT_EQ(co_await hard_link(io::read(-1, buf), io::write(f, "a")), 1);
         EXPECT_EQ(co_await hard_link(io::fsync(-1), io::write(f, "b")), 1);
-        EXPECT_EQ(co_await hard_link(io::read(f, buf), io::write(f, "c")), 1) << "a short read";
+        EXPECT_EQ(co_await hard_link(io::read(f, buf), io::write(f, "c")), 1); // a short read
         EXPECT_EQ(co_await hard_link(io::write(f, "d"), io::read(-1, buf)), -EBADF);
         EXPECT_EQ(co_await (hard_link(io::write(f, "e"), io::read(-1, buf)) && io::write(f, "no")),
                   -ECANCELED);
         EXPECT_EQ(co_await (io::read(-1, buf) && hard_link(io::write(f, "no"), io::nop())),
-                  -ECANCELED)
-            << "no part of the hard link is started";
+                  -ECANCELED); // no part of the hard link is started
         EXPECT_EQ(co_await hard_link(io::read(-1, buf), io::read(-1, buf) && io::write(f, "no")),
                   -ECANCELED);
         EXPECT_EQ(co_await hard_link(io::read(-1, buf), io::fsync(f), io::fsync(-1),
@@ -74,8 +73,8 @@ TEST_F(HardLink, WithALimitInside) {
         EXPECT_EQ(co_await hard_link(timeout(io::read(in, buf), 1ms), io::write(f, "a")), 1);
         EXPECT_EQ(co_await hard_link(timeout(io::fsync(-1), 1h), io::write(f, "b")), 1);
         EXPECT_EQ(co_await hard_link(io::nop(), timeout(io::read(in, buf), 1ms)), -ETIMEDOUT);
-        EXPECT_EQ(co_await timeout(hard_link(io::read(in, buf), io::write(f, "c")), 1ms), 1)
-            << "a call that does not wait is executed";
+        // A call that does not wait is executed.
+        EXPECT_EQ(co_await timeout(hard_link(io::read(in, buf), io::write(f, "c")), 1ms), 1);
         EXPECT_EQ(
             co_await timeout(hard_link(io::read(in, buf), io::read(in, buf), io::write(f, "d"),
                                        timeout(io::read(in, buf), 1h) && io::write(f, "no")),
@@ -146,11 +145,11 @@ TEST_F(HardLink, ACallThatTheKernelRejectsEndsTheWholeChain) {
         };
         EXPECT_EQ(co_await refused(), -EINVAL);
         EXPECT_EQ(co_await unknown(), -EINVAL);
-        EXPECT_EQ(co_await hard_link(refused(), io::write(f, "a")), 1)
-            << "refused when it is executed";
+        // Refused when it is executed.
+        EXPECT_EQ(co_await hard_link(refused(), io::write(f, "a")), 1);
         EXPECT_EQ(co_await hard_link(unknown(), io::write(f, "no")), -ECANCELED);
-        EXPECT_EQ(co_await (io::write(f, "no") && unknown()), -ECANCELED)
-            << "the write is not executed, either";
+        // The write is not executed, either.
+        EXPECT_EQ(co_await (io::write(f, "no") && unknown()), -ECANCELED);
     };
     coil::run(main(fd));
     EXPECT_EQ(contents(fd), "a");

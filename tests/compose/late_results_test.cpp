@@ -232,10 +232,10 @@ TEST_F(LateResults, G4_AViewOfNamedHandlesRefersToThem) {
         handles[1].cancel();
         const auto first = co_await when_any(std::ranges::subrange(handles));
         EXPECT_EQ(first.index, 1U);
-        EXPECT_EQ(co_await handles[2], 2) << "it was cancelled and has kept its result";
+        EXPECT_EQ(co_await handles[2], 2); // it was cancelled and has kept its result
         fill(1us);
-        EXPECT_EQ(co_await when_all(std::views::all(std::move(handles))), (std::vector{0, 1, 2}))
-            << "a view that owns them";
+        // A view that owns them.
+        EXPECT_EQ(co_await when_all(std::views::all(std::move(handles))), (std::vector{0, 1, 2}));
     };
     ctx_.run(main());
 }

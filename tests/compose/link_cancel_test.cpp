@@ -155,7 +155,7 @@ TEST_F(LinkCancel, G2_DestroyedAtEachStage_NothingHappensAfterwards) {
         EXPECT_EQ(got, before);
         char buf[8];
         ::fcntl(p[2].in, F_SETFL, O_NONBLOCK);
-        EXPECT_EQ(::read(p[2].in, buf, sizeof buf), -1) << "the write never happened";
+        EXPECT_EQ(::read(p[2].in, buf, sizeof buf), -1); // the write never happened
         for (std::size_t i = static_cast<std::size_t>(stage); i < 2; ++i) {
             EXPECT_EQ(::read(p[i].in, buf, sizeof buf), 1);
         }
@@ -171,7 +171,7 @@ TEST_F(LinkCancel, G4_DestroyedWithDescriptorsInTheMiddle) {
         co_await (io::openat(AT_FDCWD, "/dev/null", O_RDONLY | O_CLOEXEC) &&
                   io::read(p[0].in, {&c, 1}) &&
                   io::openat(AT_FDCWD, "/dev/null", O_RDONLY | O_CLOEXEC));
-        ADD_FAILURE() << "was resumed";
+        ADD_FAILURE() << "the coroutine was resumed";
     };
     auto main = [](auto f, const pipes& p) -> task<> {
         const manual victim = f(p);
@@ -187,7 +187,7 @@ TEST_F(LinkCancel, G5_ShutdownWithAHundredChainsInFlight) {
     for (auto& each : got) {
         ctx.co_spawn([](const pipes& p, std::string& g) -> task<> {
             co_await reads_three(p, g);
-            ADD_FAILURE() << "was resumed";
+            ADD_FAILURE() << "the coroutine was resumed";
         }(pipes_, each));
     }
     auto stops = [](io_context& c) -> task<> {

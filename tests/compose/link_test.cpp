@@ -29,7 +29,7 @@ TEST_F(Link, G13_TwoOperationsRunInOrder) {
     auto main = [](int f) -> task<int> {
         co_return co_await (io::write(f, "ab") && io::write(f, "c"));
     };
-    EXPECT_EQ(coil::run(main(fd)), 1) << "the result of the last";
+    EXPECT_EQ(coil::run(main(fd)), 1); // the result of the last
     EXPECT_EQ(contents(fd), "abc");
 }
 
@@ -91,8 +91,7 @@ TEST_F(Link, G13_AFailureCancelsTheRest) {
         EXPECT_EQ(co_await (io::write(f, "1") && io::read(bad, {&c, 1}) && io::write(f, "x")),
                   -ECANCELED);
         EXPECT_EQ(co_await (io::write(f, "2") && io::write(f, "3") && io::read(bad, {&c, 1})),
-                  -EBADF)
-            << "the last one's own error";
+                  -EBADF); // the last one's own error
     };
     coil::run(main(fd));
     EXPECT_EQ(contents(fd), "123");
@@ -209,7 +208,7 @@ TEST_F(Link, G13_AChainLongerThanTheQueueReturnsE2BIG) {
         auto four = [] { return io::nop() && io::nop() && io::nop() && io::nop(); };
         EXPECT_EQ(co_await (four() && four()), 0);
         EXPECT_EQ(co_await (four() && four() && io::nop()), -E2BIG);
-        EXPECT_EQ(co_await (four() && four()), 0) << "the context still works";
+        EXPECT_EQ(co_await (four() && four()), 0); // the context still works
         EXPECT_EQ(co_await timeout(four() && four() && io::nop(), 1s), -E2BIG);
     };
     coil_test::run_on(ctx, main());

@@ -124,7 +124,7 @@ TEST_F(Scope, G12_JoinThrowsTheFirstExceptionWhichCancelsTheOthers) {
                   "first");
         EXPECT_EQ(s.size(), 0U);
         EXPECT_TRUE(s.failed());
-        EXPECT_THROW(s.spawn(obeys(count)), std::system_error) << "it would be stopped at once";
+        EXPECT_THROW(s.spawn(obeys(count)), std::system_error); // it would be stopped at once
         co_await s.join();
     };
     ctx_.run(main(cancelled));
@@ -239,7 +239,7 @@ TEST_F(Scope, G3_AStopOfItsTokenReachesTheChildrenAtAnyTime) {
         co_await yield();
         source.request_stop();
         co_await sleep_for(1ms);
-        EXPECT_EQ(count, 1) << "join() was not called yet";
+        EXPECT_EQ(count, 1); // join() was not called yet
         co_await s.join();
     };
     ctx_.run(main(cancelled));
@@ -285,7 +285,7 @@ TEST_F(Scope, G2_G5_DestroyedWithoutJoin) {
                     co_await yield();
                 }
             }
-            EXPECT_EQ(destroyed, turns == 0 ? 0 : 10) << "a task that never started has no locals";
+            EXPECT_EQ(destroyed, turns == 0 ? 0 : 10); // a task that never started has no locals
         }
         // The scope is destroyed by an exception.
         int destroyed = 0;
@@ -408,7 +408,7 @@ TEST_F(Scope, G1_AJoinerOfADestroyedScopeIsCancelled) {
         co_await yield();
         s.reset();
         EXPECT_EQ(co_await handle, cancelled_text);
-        EXPECT_EQ(cancelled, 0) << "it was destroyed while suspended";
+        EXPECT_EQ(cancelled, 0); // it was destroyed while suspended
         // All children have ended, and the joining coroutine has not been resumed.
         s = std::make_unique<scope>();
         auto destroys = [](std::unique_ptr<scope>& all) -> task<> {
@@ -475,7 +475,7 @@ TEST_F(Scope, G5_DestroyingTheScopeCancelsTheTaskOfAnOwnedHandle) {
             co_await yield();
         }
         co_await sleep_for(1ms);
-        EXPECT_EQ(named, 0) << "its handle still exists";
+        EXPECT_EQ(named, 0); // its handle still exists
         handle.cancel();
         co_await handle;
     };

@@ -93,7 +93,7 @@ TEST_F(Supervisor, LimitsTheNumberOfConcurrentChildren) {
         supervisor s{{.max_children = 3}};
         for (int i = 0; i < 10; ++i) {
             co_await s.spawn(f(c, i));
-            EXPECT_LE(s.size(), 3U) << "an awaited spawn waits until a child has ended";
+            EXPECT_LE(s.size(), 3U); // an awaited spawn waits until a child has ended
         }
         for (int i = 10; i < 20; ++i) {
             s.spawn(f(c, i)); // queued
@@ -174,7 +174,7 @@ TEST_F(Supervisor, AHandleStopsOneChildAndAwaitsIt) {
         co_await s.join();
     };
     ctx_.run(main());
-    EXPECT_EQ(ctx_.heard, std::vector<std::string>{"mine"}) << "on_failure is called as well";
+    EXPECT_EQ(ctx_.heard, std::vector<std::string>{"mine"}); // on_failure is called as well
 }
 
 TEST_F(Supervisor, AHandleOutlivesItsSupervisor) {
@@ -301,7 +301,7 @@ TEST_F(Supervisor, G5_AShutdownDestroysIt) {
         EXPECT_EQ(n, 2);
         this_context().stop();
         co_await s.join();
-        ADD_FAILURE() << "the context has stopped";
+        ADD_FAILURE() << "join() returned after the context was stopped";
     };
     io_context ctx;
     ctx.co_spawn(main(live));
@@ -338,7 +338,7 @@ TEST_F(Supervisor, AChildIsRestartedWithBackOff) {
         EXPECT_EQ(n, 3);
         co_await s.spawn_restarting(never, {.initial_delay = 1h}, "stopped");
         co_await sleep_for(1ms);
-        EXPECT_TRUE(co_await s.join(1h)) << "a stop ends the wait for the next attempt";
+        EXPECT_TRUE(co_await s.join(1h)); // a stop ends the wait for the next attempt
     };
     ctx_.run(main(attempts, failures));
     EXPECT_EQ(failures, (std::vector<std::string>{"w: 1", "w: 2", "w: 3", "n: never", "n: never",

@@ -327,7 +327,7 @@ TEST_F(TaskGroup, G5_AShutdownDestroysIt) {
         this_context().stop();
         while (co_await g.next()) {
         }
-        ADD_FAILURE() << "the context has stopped";
+        ADD_FAILURE() << "the loop ended after the context was stopped";
     };
     io_context ctx;
     ctx.co_spawn(main(live));

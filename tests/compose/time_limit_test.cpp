@@ -134,7 +134,7 @@ TEST_F(TimeLimit, G3_CancelledFromOutside) {
         auto handle = spawn(f(n));
         co_await sleep_for(1ms);
         handle.cancel();
-        EXPECT_EQ(co_await handle, cancelled_text) << "not timed out";
+        EXPECT_EQ(co_await handle, cancelled_text); // not timed out
     };
     ctx_.run(main(work, cancelled));
     EXPECT_EQ(cancelled, 1);
@@ -167,7 +167,7 @@ TEST_F(TimeLimit, G4_TheValueOfALateTaskIsDestroyed) {
     auto main = [](auto f) -> task<> {
         try {
             co_await timeout(f(), 1ms);
-            ADD_FAILURE() << "in time";
+            ADD_FAILURE() << "the task ended in time";
         } catch (const std::system_error&) {
         }
         co_await when_any(yield(), timeout(when_all(io::socket(AF_UNIX, SOCK_STREAM)), 1h));

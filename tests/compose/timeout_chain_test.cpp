@@ -132,7 +132,7 @@ TEST_F(TimeoutChain, ALimitAroundTheWholeChain) {
         EXPECT_EQ(co_await timeout(io::read(a.in, {&c, 1}) && io::read(b.in, {&c, 1}), 4ms),
                   -ETIMEDOUT);
         EXPECT_GE(steady_clock::now() - begin, 8ms);
-        EXPECT_EQ(c, 'x') << "the first operation had completed";
+        EXPECT_EQ(c, 'x'); // the first operation had completed
         a.put("x");
         b.put("y");
         EXPECT_EQ(co_await timeout(io::read(a.in, {&c, 1}) && io::read(b.in, {&c, 1}), 1h), 1);
@@ -170,7 +170,7 @@ TEST_F(TimeoutChain, G2_DestroyedWithALimitInside) {
     auto chain = [](const pipe_pair& a) -> coil_test::manual {
         char c;
         co_await (timeout(io::read(a.in, {&c, 1}), 2ms) && io::nop());
-        ADD_FAILURE() << "was resumed";
+        ADD_FAILURE() << "the coroutine was resumed";
     };
     auto main = [](auto f, const pipe_pair& a) -> task<> {
         {

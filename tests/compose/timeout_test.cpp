@@ -103,7 +103,7 @@ TEST_F(Timeout, G3_EitherTheLimitOrTheCompletionWins) {
             limit = n == -ETIMEDOUT ? std::min(limit * 9 / 8 + 1us, 100'000us) : limit * 8 / 9;
             if (n == -ETIMEDOUT) {
                 ++lost;
-                EXPECT_EQ((co_await io::read(p.in, {&c, 1})), 1) << "the data is not lost";
+                EXPECT_EQ((co_await io::read(p.in, {&c, 1})), 1); // the data is not lost
             } else {
                 ++won;
                 EXPECT_EQ(n, 1);
@@ -160,7 +160,7 @@ TEST_F(Timeout, G2_DestroyedBeforeItExpires) {
     auto reads = [](int fd) -> coil_test::manual {
         char c;
         co_await timeout(io::read(fd, {&c, 1}), 2ms);
-        ADD_FAILURE() << "was resumed";
+        ADD_FAILURE() << "the coroutine was resumed";
     };
     auto main = [](auto f, int fd) -> task<> {
         {

@@ -235,11 +235,11 @@ TEST_F(WhenAll, G12_TheFirstExceptionIsRethrownAndCancelsTheOthers) {
     int cancelled = 0;
     auto main = [](int& count) -> task<> {
         co_await when_all(waits(count), fails_later("first"), obeys(count), sleep_for(1h));
-        ADD_FAILURE() << "was resumed";
+        ADD_FAILURE() << "the coroutine was resumed";
     };
     EXPECT_EQ(ctx_.run(complaint_of(main(cancelled))), "first");
     EXPECT_EQ(cancelled, 2);
-    EXPECT_TRUE(ctx_.heard.empty()) << "cancellations are not reported";
+    EXPECT_TRUE(ctx_.heard.empty()); // cancellations are not reported
 }
 
 TEST_F(WhenAll, G12_AfterAnImmediateExceptionTheOthersStartCancelled) {
@@ -297,7 +297,7 @@ TEST_F(WhenAll, G12_OfJoinHandlesAndNestedOnes) {
                           when_all(waits(count), spawn(fails("deep"))));
     };
     EXPECT_EQ(ctx_.run(complaint_of(main(cancelled))), "deep");
-    EXPECT_EQ(cancelled, 3) << "the tasks of join handles are asked to stop as well";
+    EXPECT_EQ(cancelled, 3); // the tasks of join handles are asked to stop as well
     EXPECT_TRUE(ctx_.heard.empty());
 }
 
@@ -306,7 +306,7 @@ TEST_F(WhenAll, ANegativeErrnoIsAnOrdinaryValue) {
         std::array<char, 1> c{};
         auto [bad, good] = co_await when_all(io::read(-1, c), sleep_for(2ms));
         EXPECT_EQ(bad, -EBADF);
-        EXPECT_EQ(good, 0) << "no child was cancelled";
+        EXPECT_EQ(good, 0); // no child was cancelled
     };
     ctx_.run(main());
 }
@@ -412,7 +412,7 @@ coil_test::manual awaits_all(int fd, int& destroyed, int& cancelled) {
     co_await when_all(io::read(fd, buf), holds(destroyed, cancelled), sleep_for(1h), yield(),
                       when_all(std::move(tasks)), timeout(io::read(fd, buf), 1h),
                       spawn(holds(destroyed, cancelled)));
-    ADD_FAILURE() << "was resumed";
+    ADD_FAILURE() << "the coroutine was resumed";
 }
 
 TEST_F(WhenAll, G2_G5_DestroyedWhileItWaits) {
@@ -466,7 +466,7 @@ TEST_F(WhenAll, G4_G12_DestroyedAfterTheLastChildEndedAndBeforeItResumes) {
         const auto client = l.connect();
         auto accepts = [](int fd) -> coil_test::manual {
             co_await when_all(io::accept(fd), io::accept(fd));
-            ADD_FAILURE() << "was resumed";
+            ADD_FAILURE() << "the coroutine was resumed";
         };
         auto throws = []() -> coil_test::manual { co_await when_all(fails("unheard")); };
         auto main = [](auto a, auto t, int fd) -> task<> {
@@ -491,14 +491,14 @@ TEST_F(WhenAll, AChildCannotLeaveItsParentsContext) {
     auto moves = [](io_context& to) -> task<> {
         co_await resume_on(this_context()); // does not move
         co_await resume_on(to);
-        ADD_FAILURE() << "moved";
+        ADD_FAILURE() << "the child moved to another context";
     };
     auto works_there = []() -> task<std::thread::id> { co_return std::this_thread::get_id(); };
     auto main = [](auto m, auto w, io_context& to) -> task<> {
         int cancelled = 0;
         try {
             co_await when_all(m(to), waits(cancelled));
-            ADD_FAILURE() << "was resumed";
+            ADD_FAILURE() << "the coroutine was resumed";
         } catch (const std::logic_error& e) {
             EXPECT_NE(std::string(e.what()).find("ctx.spawn(task)"), std::string::npos);
         }

@@ -92,12 +92,12 @@ TEST_F(WhenAny, Ranges) {
 
         try {
             co_await when_any(std::vector<task<int>>());
-            ADD_FAILURE() << "of nothing";
+            ADD_FAILURE() << "when_any() of an empty range returned";
         } catch (const std::invalid_argument&) {
         }
         try {
             co_await when_all(when_any(std::vector<task<int>>()), sleep_for(1h));
-            ADD_FAILURE() << "of nothing";
+            ADD_FAILURE() << "when_any() of an empty range returned";
         } catch (const std::invalid_argument&) {
         }
     };
@@ -125,7 +125,7 @@ TEST_F(WhenAny, G3_TheOthersAreCancelledAndWaitedFor) {
         }
     };
     ctx_.run(main(slow, ended, p, buf));
-    EXPECT_EQ(buf[0], 0) << "G2: the kernel no longer writes to the buffer";
+    EXPECT_EQ(buf[0], 0); // G2: the kernel no longer writes to the buffer
 }
 
 TEST_F(WhenAny, ChildrenThatStartAfterTheEndAreCancelledAtOnce) {
@@ -265,7 +265,7 @@ TEST_F(WhenAny, AnEagerOperationKeepsItsResult) {
         auto pending = eager(io::read(pipe.in, c));
         auto first = co_await when_any(pending, sleep_for(1ms));
         EXPECT_EQ(first.index, 1U);
-        EXPECT_TRUE(pending.is_complete()) << "cancelled and waited for";
+        EXPECT_TRUE(pending.is_complete()); // cancelled and waited for
         EXPECT_EQ(co_await pending, -ECANCELED);
     };
     ctx_.run(main(p));

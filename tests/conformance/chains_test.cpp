@@ -55,7 +55,7 @@ task<> cancels() {
     EXPECT_EQ(r, -ECANCELED);
     co_await gives(io::send(s.a, "x"), 1);
     r = co_await other;
-    EXPECT_EQ(r, 1) << "not the other end's";
+    EXPECT_EQ(r, 1); // not the other end's
     co_await gives(io::cancel(io::descriptor(s.a)), 0, "nothing is in flight");
 
     {
@@ -189,7 +189,7 @@ task<> many(int count) {
     buffers.assign(buffers.size(), 'k');
     char buf[4];
     co_await gives(io::write(p.b, "x"), 1);
-    EXPECT_EQ(std::ranges::count(buffers, 'k'), count) << "the readers have ended";
+    EXPECT_EQ(std::ranges::count(buffers, 'k'), count); // the readers have ended
     co_await gives(io::read(p.a, buf), 1);
     co_await closed(p);
 }

@@ -41,7 +41,7 @@ task<> cancelled_connects() {
     co_await coil::yield();
     co_await gives(io::cancel(by_operation), 0);
     int result = co_await by_operation;
-    EXPECT_EQ(result, -ECANCELED) << "by the operation";
+    EXPECT_EQ(result, -ECANCELED); // by the operation
     co_await gives(io::close(fd), 0);
 
     fd = co_await stream_socket();
@@ -49,7 +49,7 @@ task<> cancelled_connects() {
     co_await coil::yield();
     co_await gives(io::cancel(io::descriptor(fd)), 1);
     result = co_await by_descriptor;
-    EXPECT_EQ(result, -ECANCELED) << "by the descriptor";
+    EXPECT_EQ(result, -ECANCELED); // by the descriptor
     co_await gives(io::close(fd), 0);
 
     fd = co_await stream_socket();
@@ -57,7 +57,7 @@ task<> cancelled_connects() {
     co_await coil::yield();
     by_member.cancel();
     result = co_await by_member;
-    EXPECT_EQ(result, -ECANCELED) << "by its owner";
+    EXPECT_EQ(result, -ECANCELED); // by its owner
     for (const int one : {fd, l.first, l.fd}) {
         co_await gives(io::close(one), 0);
     }
@@ -153,7 +153,7 @@ task<> shut_listener() {
     co_await coil::yield();
     co_await gives(io::shutdown(listener, SHUT_RD), 0);
     const int result = co_await accepting;
-    EXPECT_EQ(result, -EINVAL) << "it does not listen any more";
+    EXPECT_EQ(result, -EINVAL); // it does not listen any more
     co_await gives(io::close(listener), 0);
 }
 TEST_P(Connecting, ShutdownOfAListener) { run(shut_listener()); }

@@ -64,10 +64,10 @@ task<> local_streams(std::string directory) {
 TEST_P(LocalSockets, Streams) { run(local_streams(directory())); }
 
 task<> local_refusals(std::string directory) {
-    const path_address nobody(directory + "nobody");
+    const path_address absent(directory + "absent");
     const path_address at(directory + "s");
     const int fd = co_await io::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC);
-    co_await gives(io::connect(fd, nobody.get(), nobody.length), -ENOENT);
+    co_await gives(io::connect(fd, absent.get(), absent.length), -ENOENT);
     const int listener = co_await local_listener(at);
     const int second = co_await io::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC);
     co_await gives(io::bind(second, at.get(), at.length), -EADDRINUSE);
@@ -143,7 +143,7 @@ task<> full_peer(std::string directory) {
     const int n = co_await waiting;
     EXPECT_EQ(n, 1);
     co_await gives(io::recv(s.b, {&last, 1}), 1);
-    EXPECT_EQ(last, 'z') << "what was cancelled was not sent";
+    EXPECT_EQ(last, 'z'); // what was cancelled was not sent
     co_await closed(s);
 }
 TEST_P(LocalSockets, G3_ADatagramWaitsForRoom) { run(full_peer(directory())); }

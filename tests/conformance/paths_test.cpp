@@ -51,7 +51,7 @@ task<> slashes(std::string top) {
     co_await gives(io::statx(AT_FDCWD, top + "to_f/", AT_SYMLINK_NOFOLLOW, STATX_TYPE, &st),
                    -ENOTDIR);
     co_await gives(io::statx(AT_FDCWD, top + "to_d/", AT_SYMLINK_NOFOLLOW, STATX_TYPE, &st), 0);
-    EXPECT_TRUE(S_ISDIR(st.stx_mode)) << "a trailing slash follows the link";
+    EXPECT_TRUE(S_ISDIR(st.stx_mode)); // a trailing slash follows the link
     co_await gives(io::unlink(top + "f/"), -ENOTDIR);
     co_await gives(io::unlink(top + "d/"), -EISDIR);
     co_await gives(io::unlink(top + "to_d/"), -ENOTDIR, "of the link itself");

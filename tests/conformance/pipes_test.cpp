@@ -49,7 +49,7 @@ task<> pipe_ends() {
     co_await coil::yield();
     co_await gives(io::close(q.b), 0);
     const int end = co_await waiting;
-    EXPECT_EQ(end, 0) << "a waiting reader sees the end";
+    EXPECT_EQ(end, 0); // a waiting reader sees the end
     co_await gives(io::close(q.a), 0);
 
     const ends full = co_await piped();

@@ -16,7 +16,7 @@ namespace conformance {
 enum class action : std::uint8_t {
     write,
     read,
-    start_reading, // while other steps follow
+    start_reading, // begins a read, which continues during the following steps
     join,          // ends such a read; cancels it if it would wait forever
     race,          // a cancellation against the event that the operation waits for
     finish,        // shuts down writing
@@ -63,8 +63,8 @@ private:
     int listener_ = -1;
 };
 
-/// Results that all backends must have in common are appended to `results`, one line per step; if a
-/// result depends on timing, only whether it is possible.
+/// Plays a script. Appends to `results`, one line per step, what must be the same on all backends.
+/// Of a result that depends on timing, that is only whether it is possible.
 coil::task<> play(const script& s, transfer_stage& stage, std::vector<std::string>& results);
 
 } // namespace conformance

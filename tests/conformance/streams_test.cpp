@@ -68,7 +68,7 @@ task<> receives(bool incremental) {
         EXPECT_EQ(static_cast<int>(last.result()), 0);
     }
     EXPECT_EQ(got, sent);
-    EXPECT_EQ(pool.available(), pool.size()) << "every buffer came back";
+    EXPECT_EQ(pool.available(), pool.size()); // every buffer came back
     co_await closed(s);
 }
 TEST_P(Streams, G2_Receive) { run(receives(false)); }
@@ -92,7 +92,7 @@ task<> starves() {
         got = first->bytes().size() + second->bytes().size();
         EXPECT_EQ(pool.available(), 0U);
         const auto none = co_await timeout(incoming.next(), 2ms);
-        EXPECT_FALSE(none) << "there is no buffer";
+        EXPECT_FALSE(none); // there is no buffer
     }
     while (got < data.size()) { // the buffers were returned
         auto chunk = co_await incoming.next();

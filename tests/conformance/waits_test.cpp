@@ -65,7 +65,7 @@ task<> futex_words() {
     co_await coil::yield();
     co_await gives(io::futex_wake(&words[2], 1), 1);
     const int woken = co_await waiting;
-    EXPECT_EQ(woken, 2) << "the index of the word that was woken";
+    EXPECT_EQ(woken, 2); // the index of the word that was woken
     words[1] = 7;
     co_await gives(io::futex_waitv(waiters), -EAGAIN, "one differs");
     waiters[1].val = 7;
@@ -111,7 +111,7 @@ task<> children() {
     const auto id = static_cast<::id_t>(child);
     ::siginfo_t info{};
     co_await gives(io::waitid(P_PID, id, &info, WEXITED | WNOHANG), 0);
-    EXPECT_EQ(info.si_pid, 0) << "not yet";
+    EXPECT_EQ(info.si_pid, 0); // not yet
     co_await gives(coil::timeout(io::waitid(P_PID, id, &info, WEXITED), 2ms), -ETIMEDOUT);
     co_await gives(coil::timeout(io::waitid(P_ALL, 0, &info, WEXITED), 2ms), -ETIMEDOUT);
     co_await gives(coil::timeout(io::waitid(P_PID, id, &info, WEXITED), 2ms) && io::nop(),

@@ -29,7 +29,7 @@ check_modules() {
     "$work/$step/parts"
 }
 
-# The examples must behave as they do when they include coil, except for those that are not built (modules/CMakeLists.txt).
+# Runs the tests of the examples, built with `import coil`, except those that are not built (modules/CMakeLists.txt).
 check_importing_examples() {
     local script status
     for script in "$here"/../examples/*.sh; do
@@ -61,7 +61,7 @@ case $step in
         mv "$work/first" "$prefix"
         ;;
     cmake)
-        # The library was built as C++20 (or 23); its user selects the other language level.
+        # The library was built as C++20 (or 23); the program that uses it as C++23.
         configure_and_build -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_STANDARD=23
         "$work/$step/consumer"
         ;;
@@ -83,7 +83,7 @@ case $step in
                 "$compiler" $flags -std=c++20 "$program" -o "$work/$step/by_pkg_config" \
                     $(pkg-config --cflags --libs "coil-$adapter")
                 "$work/$step/by_pkg_config"
-                # As if coil had been built where the library is not installed.
+                # From here on as if coil had been built without the adapter.
                 mv "$targets" "$targets.away"
                 expected="is not part of this installation"
             else
@@ -117,8 +117,8 @@ case $step in
         done
         ;;
     debugger)
-        # gdb loads the commands with a user's program and finds the tasks of its core file. The program names the script
-        # below the prefix with which coil was configured; -d tells the root below which that was moved.
+        # gdb loads the commands with a user's program and finds the tasks of its core file. The path of the script in the
+        # program begins with the prefix that coil was configured with; -d names the directory to look it up in.
         command -v gdb >/dev/null || skip "gdb is not installed"
         command -v objcopy >/dev/null || skip "objcopy is not installed: binutils"
         [[ $flags != *-fsanitize* ]] || skip "the core file of a program with a sanitizer is too large"
@@ -127,7 +127,7 @@ case $step in
         script=$(tr -d '\0\1' <"$work/$step/section")
         suffix=/share/gdb/auto-load/coil_gdb.py
         [[ $script == *"$suffix" && -f $prefix$suffix ]] || {
-            echo "the program names $script"
+            echo "unexpected path of the script in .debug_gdb_scripts: $script"
             exit 1
         }
         moved=$work/$step/root${script%"$suffix"}
@@ -141,7 +141,7 @@ case $step in
             -iex "set debuginfod enabled off" -ex "coil tasks --summary" -ex "coil bt session" ./consumer core 2>&1)
         for expected in "'session': event" "2 event" "session(coil::event&) at waits.cpp:6"; do
             [[ $output == *"$expected"* ]] || {
-                echo "gdb does not say \"$expected\": $output"
+                echo "the output of gdb lacks \"$expected\": $output"
                 exit 1
             }
         done

@@ -251,11 +251,11 @@ TEST_F(Faults, AnOpcodeThatTheKernelLacks) {
         any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
         const auto* const a = reinterpret_cast<const ::sockaddr*>(&any);
         EXPECT_EQ(co_await io::bind(fd, a, sizeof any), 0);
-        EXPECT_EQ(co_await io::bind(fd, a, sizeof any), -EINVAL) << "it is bound already";
+        EXPECT_EQ(co_await io::bind(fd, a, sizeof any), -EINVAL); // it is bound already
         EXPECT_EQ(co_await io::listen(fd, 1), 0);
         EXPECT_EQ(co_await io::shutdown(fd, SHUT_RD), 0);
-        EXPECT_EQ(co_await (io::nop() && io::listen(fd, 1)), 0)
-            << "emulated, one call after the other";
+        // Emulated, one call after the other.
+        EXPECT_EQ(co_await (io::nop() && io::listen(fd, 1)), 0);
         // A chain that cannot be emulated returns an error and executes none of its operations.
         const std::uint32_t word = 0;
         EXPECT_EQ(co_await (io::close(fd) && io::futex_wait(&word, 0) && io::nop()), -EOPNOTSUPP);

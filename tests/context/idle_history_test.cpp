@@ -20,13 +20,13 @@ constexpr std::int64_t us = 1'000;
 
 idle_history spinning() { return idle_history(idle_policy::spin(50us)); }
 
-TEST(IdleHistory, OnlyThePolicySpinSpins) {
+TEST(IdleHistory, OnlySpinPoliciesSpin) {
     EXPECT_TRUE(spinning().should_spin(true));
     EXPECT_FALSE(idle_history(idle_policy::park()).should_spin(true));
     EXPECT_FALSE(idle_history(idle_policy::batch(4, 100us)).should_spin(true));
 }
 
-TEST(IdleHistory, WithNothingInFlightOnlyPostsAreWorthASpin) {
+TEST(IdleHistory, SpinsWithNothingInFlightOnlyAfterAPost) {
     idle_history history = spinning();
     EXPECT_FALSE(history.should_spin(false));
     history.on_inbox_delivered();
@@ -37,21 +37,21 @@ void sleep(idle_history& history, std::int64_t length) {
     history.on_slept(0, length, timer_wheel::never);
 }
 
-TEST(IdleHistory, G8_AFruitlessSpinIsFollowedByParkingUntilSleepsWereShort) {
+TEST(IdleHistory, G8_ParksAfterAFruitlessSpinUntilSleepsWereShort) {
     idle_history history = spinning();
     history.on_inbox_delivered();
     history.on_fruitless_spin();
     EXPECT_FALSE(history.should_spin(true));
     sleep(history, 1);
-    EXPECT_FALSE(history.should_spin(true)) << "the idle period began with the spin";
+    EXPECT_FALSE(history.should_spin(true)); // its idle period began with the spin
     sleep(history, 50 * us - 1);
-    EXPECT_FALSE(history.should_spin(true)) << "one may be an accident";
+    EXPECT_FALSE(history.should_spin(true)); // one may be an accident
     sleep(history, 50 * us);
     sleep(history, 50 * us - 1);
-    EXPECT_FALSE(history.should_spin(true)) << "a long sleep was in between";
+    EXPECT_FALSE(history.should_spin(true)); // not two in a row
     sleep(history, 50 * us - 1);
     EXPECT_TRUE(history.should_spin(true));
-    EXPECT_FALSE(history.should_spin(false)) << "no post has arrived since the fruitless spin";
+    EXPECT_FALSE(history.should_spin(false)); // no post has arrived since the fruitless spin
 }
 
 /// The number of spins in `periods` idle periods of these lengths, in turn.
@@ -90,7 +90,8 @@ TEST(IdleHistory, ParksIfShortAndLongPeriodsAlternate) {
 }
 
 TEST(IdleHistory, ParksIfAllPeriodsAreLongerThanASpin) {
-    EXPECT_EQ(spins_in(1000, {80 * us}), 1) << "the sleep after the spin is shorter than a spin";
+    // The sleep after the first spin is shorter than a spin.
+    EXPECT_EQ(spins_in(1000, {80 * us}), 1);
 }
 
 TEST(IdleHistory, ShortSleepsOfOtherPoliciesHaveNoEffect) {
@@ -108,11 +109,11 @@ TEST(IdleHistory, CoalescesIfPollsFindSeveralCompletionsButNotMany) {
         }
     };
     polls(200, 1);
-    EXPECT_FALSE(history.should_coalesce()) << "a lone client";
+    EXPECT_FALSE(history.should_coalesce()); // one completion per poll: nothing to coalesce
     polls(200, 4);
     EXPECT_TRUE(history.should_coalesce());
     polls(200, 40);
-    EXPECT_FALSE(history.should_coalesce()) << "so many share a system call anyway";
+    EXPECT_FALSE(history.should_coalesce()); // enough of them share a system call without waiting
     polls(200, 2);
     EXPECT_TRUE(history.should_coalesce());
     EXPECT_EQ(history.coalesce_ns(), 50 * us / 8);
@@ -122,7 +123,7 @@ TEST(IdleHistory, DenseTimersShareAWakeUp) {
     idle_history history = spinning();
     EXPECT_EQ(history.wake_up_for(70 * us), 70 * us);
     history.on_slept(0, 60 * us, 70 * us);
-    EXPECT_EQ(history.wake_up_for(71 * us), 71 * us) << "something else ended that sleep";
+    EXPECT_EQ(history.wake_up_for(71 * us), 71 * us); // the sleep ended before its deadline
     history.on_slept(0, 70 * us, 70 * us);
     EXPECT_EQ(history.wake_up_for(71 * us), 170 * us);
     EXPECT_EQ(history.wake_up_for(200 * us), 200 * us);

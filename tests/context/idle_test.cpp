@@ -179,7 +179,7 @@ TEST(Idle, G8_WaitingUsesNoCpuTimeWithAnyPolicy) {
         return all;
     };
     const auto before = looks();
-    EXPECT_LE(coil_test::least_cpu_time(4, 250ms), 500us) << "of six contexts together";
+    EXPECT_LE(coil_test::least_cpu_time(4, 250ms), 500us); // of six contexts together
     EXPECT_EQ(looks(), before);
     for (auto& ctx : contexts) {
         ctx->stop();

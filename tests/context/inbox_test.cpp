@@ -23,7 +23,7 @@ TEST(Inbox, TakesAllInPushOrder) {
     message messages[3];
     EXPECT_TRUE(box.empty());
     for (auto& l : messages) {
-        EXPECT_FALSE(box.push(l)) << "the owner does not sleep";
+        EXPECT_FALSE(box.push(l)); // the owner does not sleep
     }
     EXPECT_FALSE(box.empty());
     queue_node* node = box.take_all();

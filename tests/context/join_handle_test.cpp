@@ -349,7 +349,7 @@ TEST_F(JoinHandle, G5_AnAwaiterDestroyedWhileItWaits) {
     EXPECT_FALSE(went_on);
     p.put("x");
     worker.join();
-    EXPECT_EQ(read, 1) << "the task is not affected";
+    EXPECT_EQ(read, 1); // the task is not affected
 }
 
 TEST_F(JoinHandle, G5_DestroyedWhileTheNotificationIsUnderWay) {

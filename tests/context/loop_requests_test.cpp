@@ -28,11 +28,11 @@ TEST(StopRequests, ARequestOfAnotherThreadTakesEffectOnDelivery) {
     stop_requests stop;
     stop_request word;
     ASSERT_TRUE(word.make());
-    EXPECT_FALSE(word.make()) << "its message is not delivered yet";
+    EXPECT_FALSE(word.make()); // its message is not delivered yet
     EXPECT_FALSE(stop.requested());
     stop.deliver(word);
     EXPECT_TRUE(stop.requested());
-    EXPECT_TRUE(word.make()) << "it may be posted again";
+    EXPECT_TRUE(word.make()); // it may be posted again
 }
 
 TEST(StopRequests, AForgottenRequestHasNoEffect) {
@@ -93,7 +93,7 @@ TEST(DriverLink, AMessageBeforeTheSleepPreventsIt) {
     driver_link link;
     link.begin(driver);
     queue_node node;
-    EXPECT_FALSE(box.push(node)) << "the loop does not sleep";
+    EXPECT_FALSE(box.push(node)); // the loop does not sleep
     EXPECT_FALSE(link.fall_asleep(box));
     EXPECT_FALSE(link.is_asleep());
     EXPECT_FALSE(link.wake_up(box));
@@ -108,7 +108,7 @@ TEST(DriverLink, AMessageDuringTheSleepEndsIt) {
     link.begin(driver);
     EXPECT_TRUE(link.fall_asleep(box));
     queue_node node;
-    EXPECT_TRUE(box.push(node)) << "the sender calls sim_driver::wake()";
+    EXPECT_TRUE(box.push(node)); // the sender calls sim_driver::wake()
     EXPECT_TRUE(link.wake_up(box));
     EXPECT_FALSE(link.is_asleep());
     link.end();

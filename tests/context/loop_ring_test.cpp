@@ -27,7 +27,7 @@ TEST(LoopRing, ReserveFlushesAFullQueue) {
     EXPECT_EQ(ring->sq_space_left(), entries);
     EXPECT_EQ(alone.metrics.submissions.get(), entries);
     EXPECT_EQ(alone.metrics.enters.get(), 1U);
-    EXPECT_FALSE(ring.reserve(entries + 1)) << "more than the queue has";
+    EXPECT_FALSE(ring.reserve(entries + 1)); // more than the queue has
     ring.enter(entries, nullptr, 0);
     EXPECT_EQ(ring->for_each_cqe([](const uring::cqe&) {}), entries);
 }
@@ -57,7 +57,7 @@ TEST(LoopRing, AnotherThreadGetsANewRing) {
     attached of_the_first(told);
     alone.ring->attach(of_the_first);
     alone.ring->bind_to_this_thread();
-    EXPECT_TRUE(told.empty()) << "the same thread keeps its ring";
+    EXPECT_TRUE(told.empty()); // the same thread keeps its ring
     std::thread([&alone] {
         alone.ring->bind_to_this_thread();
         fill(*alone.ring);

@@ -45,7 +45,7 @@ TEST_F(Metrics, TasksAreCountedFromTheirStartToTheirEnd) {
         co_await spawn(naps(0s));
         co_await sleep_for(1ms);
         const context_metrics m = this_context().metrics();
-        EXPECT_EQ(m.tasks, 3U) << "this task and two that sleep";
+        EXPECT_EQ(m.tasks, 3U); // this task and two that sleep
         EXPECT_EQ(m.tasks_started, 5U);
         EXPECT_EQ(m.timers, 2U);
         this_context().stop();
@@ -115,7 +115,7 @@ TEST_F(Metrics, InFlightAndTimersAreThoseOfTheLastTurn) {
     auto looks = [](int fd) -> task<> {
         co_await sleep_for(1ms);
         EXPECT_EQ(this_context().metrics().in_flight, 1U);
-        EXPECT_EQ(this_context().metrics().timers, 0U) << "fired in the turn before";
+        EXPECT_EQ(this_context().metrics().timers, 0U); // fired in the turn before
         co_await io::write(fd, "x");
     };
     ctx.co_spawn(reads(p.in));
@@ -159,8 +159,8 @@ TEST_F(Metrics, MessagesToAContextThatIsAwakeElideTheWakeUp) {
     const std::uint64_t before = ctx.metrics().wake_ups_elided;
     ctx.run();
     other.join();
-    EXPECT_EQ(ctx.metrics().wake_ups_elided - before, 101U)
-        << "the first message arrived before run()";
+    // The first message arrived before run().
+    EXPECT_EQ(ctx.metrics().wake_ups_elided - before, 101U);
     EXPECT_EQ(ctx.metrics().wake_ups_sent, 0U);
 }
 
@@ -206,7 +206,7 @@ TEST_F(Metrics, ATurnThatBlocksIsSeen) {
         EXPECT_GE(m.turn_length.quantile(1), 4'900'000U);
         EXPECT_GE(m.turn_length.sum(), 5'000'000U);
         EXPECT_LE(std::chrono::nanoseconds(m.turn_length.sum()), took);
-        EXPECT_GE(m.turn_length.count(), 1000U) << "at least one turn for each nop";
+        EXPECT_GE(m.turn_length.count(), 1000U); // at least one turn for each nop
     }
 }
 

@@ -32,18 +32,18 @@ protected:
 };
 
 TEST_F(Processors, QuotaOfVersion2) {
-    EXPECT_EQ(quota_in_processors(root_, "0::/\n"), 0U) << "no file";
+    EXPECT_EQ(quota_in_processors(root_, "0::/\n"), 0U); // no file
     put("cpu.max", "max 100000");
     EXPECT_EQ(quota_in_processors(root_, "0::/\n"), 0U);
     put("a/b/cpu.max", "150000 100000");
-    EXPECT_EQ(quota_in_processors(root_, "0::/a/b\n"), 2U) << "rounded up";
+    EXPECT_EQ(quota_in_processors(root_, "0::/a/b\n"), 2U); // rounded up
     put("a/b/cpu.max", "200000 100000");
     EXPECT_EQ(quota_in_processors(root_, "0::/a/b\n"), 2U);
     put("a/b/cpu.max", "1000 100000");
-    EXPECT_EQ(quota_in_processors(root_, "0::/a/b\n"), 1U) << "at least one";
+    EXPECT_EQ(quota_in_processors(root_, "0::/a/b\n"), 1U); // at least one
     put("a/b/cpu.max", "400000 100000");
     put("a/cpu.max", "300000 100000");
-    EXPECT_EQ(quota_in_processors(root_, "0::/a/b\n"), 3U) << "the parent group allows less";
+    EXPECT_EQ(quota_in_processors(root_, "0::/a/b\n"), 3U); // the parent group allows less
     EXPECT_EQ(quota_in_processors(root_, "0::/a\n"), 3U);
     EXPECT_EQ(quota_in_processors(root_, "0::/elsewhere\n"), 0U);
 }

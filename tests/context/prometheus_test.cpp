@@ -273,7 +273,7 @@ TEST(Prometheus, HistogramsAreCumulative) {
         return p.value("coil_turn_seconds", "coil_turn_seconds_bucket", {{"le", le}});
     };
     EXPECT_EQ(at_most("6.4e-08"), 1);
-    EXPECT_EQ(at_most("1.28e-07"), 3) << "a bound belongs to its bucket";
+    EXPECT_EQ(at_most("1.28e-07"), 3); // a bound belongs to its bucket
     EXPECT_EQ(at_most("2.56e-07"), 4);
     EXPECT_EQ(at_most("1.073741824"), 4);
     EXPECT_EQ(at_most("2.147483648"), 5);

@@ -145,8 +145,8 @@ TEST_F(Rerun, DestroyedByAnotherThreadItReleasesTheRegisteredRing) {
     contexts.clear();
     destroyed.count_down();
     runner.join();
-    EXPECT_EQ(shortcut, uring::enter_flag::registered_ring)
-        << "this thread cannot register another ring";
+    // This thread cannot register another ring.
+    EXPECT_EQ(shortcut, uring::enter_flag::registered_ring);
 }
 
 TEST_F(Rerun, StartedWithNothingToDo_WaitsForWork) {

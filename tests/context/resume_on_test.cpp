@@ -28,7 +28,7 @@ TEST_F(ResumeOn, MovesTheTaskAndItsAwaiters) {
         EXPECT_EQ(&this_context(), &a);
         const auto there = co_await child(b);
         EXPECT_NE(there, home);
-        EXPECT_EQ(std::this_thread::get_id(), there) << "the parent runs where its child ended";
+        EXPECT_EQ(std::this_thread::get_id(), there); // the parent runs where its child ended
         EXPECT_EQ(&this_context(), &b);
         co_await sleep_for(1ms);
         EXPECT_EQ(co_await io::nop(), 0);
@@ -120,7 +120,7 @@ TEST_F(ResumeOn, G5_TheTargetIsDestroyedWhileATaskMovesToIt) {
         auto work = [](io_context& to, coil_test::on_destruction local) -> task<> {
             const coil_test::on_destruction guard = std::move(local);
             co_await resume_on(to);
-            ADD_FAILURE() << "resumed";
+            ADD_FAILURE() << "the coroutine was resumed";
         };
         home.co_spawn(work(other, coil_test::on_destruction(destroyed)));
         home.run();

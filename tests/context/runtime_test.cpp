@@ -90,7 +90,7 @@ TEST_F(Runtime, AFunctionMayDispatch) {
     auto first = rt.spawn(where(rt));
     auto second = rt.spawn(where(rt));
     rt.run();
-    EXPECT_EQ(first.get(), 1U) << "modulo the number of contexts";
+    EXPECT_EQ(first.get(), 1U); // modulo the number of contexts
     EXPECT_EQ(second.get(), 1U);
 }
 
@@ -331,7 +331,7 @@ TEST_F(Runtime, ThreadsHaveNames) {
     auto first = rt.context(0).spawn(name());
     auto second = rt.context(1).spawn(name());
     rt.run();
-    EXPECT_NE(first.get(), "worker-0") << "the caller's thread keeps its name";
+    EXPECT_NE(first.get(), "worker-0"); // the caller's thread keeps its name
     EXPECT_EQ(second.get(), "worker-1");
     EXPECT_EQ(rt.context(0).options().name, "worker-0");
 }
@@ -350,7 +350,7 @@ TEST_F(Runtime, PinnedContextsKeepToOneProcessorEach) {
     for (std::size_t i = 0; i < rt.size(); ++i) {
         EXPECT_EQ(handles[i].get(), std::vector{allowed[i % allowed.size()]});
     }
-    EXPECT_EQ(detail::allowed_processors(), allowed) << "the caller's mask is as before";
+    EXPECT_EQ(detail::allowed_processors(), allowed); // the caller's mask is as before
 }
 
 // ---- stop
@@ -418,7 +418,7 @@ TEST_F(Runtime, G5_DestroyedWithoutRun) {
         runtime rt(3);
         auto work = [](coil_test::on_destruction local) -> task<> {
             const coil_test::on_destruction guard = std::move(local);
-            ADD_FAILURE() << "ran";
+            ADD_FAILURE() << "the task ran";
             co_return;
         };
         for (auto& each : destroyed) {

@@ -105,7 +105,7 @@ TEST_F(Submission, AsManyCompletionsAreDueAsEntriesThatPostOne) {
     EXPECT_EQ(submitted.completions_due(), 1U);
     bare_op stream(loop, op_state::kind::multishot);
     ASSERT_TRUE(submitted.submit(stream));
-    EXPECT_EQ(submitted.completions_due(), UINT32_MAX) << "a multishot request posts any number";
+    EXPECT_EQ(submitted.completions_due(), UINT32_MAX); // a multishot request posts any number
     submitted.on_multishot_ended();
     submitted.on_completed(1);
     EXPECT_EQ(submitted.completions_due(), 1U);
@@ -131,10 +131,9 @@ TEST_F(LimitOfTwo, G6_OperationsBeyondTheLimitWaitInOrder) {
     EXPECT_EQ(submitted.in_flight(), 2U);
     EXPECT_EQ(submitted.held_back(), 2U);
     EXPECT_TRUE(submitted.has_queued());
-    EXPECT_FALSE(submitted.sq_starved()) << "the limit holds it back, not the queue";
+    EXPECT_FALSE(submitted.sq_starved()); // the limit holds it back, not the queue
     bare_op late(loop);
-    EXPECT_FALSE(submitted.submit_at_once(*alone.ring, late.entry))
-        << "it would overtake the queue";
+    EXPECT_FALSE(submitted.submit_at_once(*alone.ring, late.entry)); // it would overtake the queue
     submitted.admit_queued();
     EXPECT_EQ(submitted.in_flight(), 2U);
     while (submitted.in_flight() > 0) {
@@ -223,7 +222,7 @@ TEST_F(Submission, AMultishotRequestDoesNotCountAsWork) {
     exclusive.state().make_exclusive();
     submitted.submit(exclusive);
     submitted.admit_queued();
-    EXPECT_EQ(submitted.in_flight(), 2U) << "it does not wait for the multishot request";
+    EXPECT_EQ(submitted.in_flight(), 2U); // it does not wait for the multishot request
     reap(2);
     submitted.on_multishot_ended();
     submitted.on_exclusive_ended();

@@ -123,7 +123,7 @@ TEST(TaskState, ATaskIsUnlinkedFromAnyPlaceOfAList) {
         for (auto* each = list.previous(list.end()); each != nullptr; each = list.previous(*each)) {
             oldest += oldest == removed ? 1 : 0;
             ASSERT_LT(oldest, all.size());
-            EXPECT_EQ(each, &all[oldest++].promise) << "from the end of the list";
+            EXPECT_EQ(each, &all[oldest++].promise); // from the end of the list
         }
         EXPECT_EQ(oldest, removed == 2 ? 2U : 3U);
     }
@@ -135,7 +135,7 @@ TEST(TaskState, AnUnownedTaskEndsWithoutAList) {
     begin_unowned(t.promise);
     end_task(t.promise);
     EXPECT_EQ(t.state(), task_state::ended);
-    EXPECT_EQ(tasks_left_on_this_thread, before) << "it was in no context";
+    EXPECT_EQ(tasks_left_on_this_thread, before); // it was in no context
 }
 
 TEST(TaskList, CountsTheTasksInIt) {
@@ -169,15 +169,15 @@ TEST(TaskList, LoadCountsWhatWasSentAndHasNotArrived) {
     fake_task t;
     fake_task own;
     here.tasks.add(own.promise);
-    EXPECT_EQ(here.tasks.load(1, true), 2U) << "one here, one on its way";
+    EXPECT_EQ(here.tasks.load(1, true), 2U); // one here, one on its way
     begin_spawned(t.promise);
     here.tasks.receive(t.promise);
     EXPECT_EQ(here.tasks.load(1, true), 2U);
-    EXPECT_EQ(here.tasks.load(1, false), 1U)
-        << "the published count does not include its own task yet";
+    // The published count does not include its own task yet.
+    EXPECT_EQ(here.tasks.load(1, false), 1U);
     here.tasks.publish();
     EXPECT_EQ(here.tasks.load(1, false), 2U);
-    EXPECT_EQ(here.tasks.load(0, true), 1U) << "at least the tasks in the list";
+    EXPECT_EQ(here.tasks.load(0, true), 1U); // at least the tasks in the list
 }
 
 TEST(TaskList, ADestructorMayAddATask) {
@@ -381,7 +381,7 @@ TEST(KillRequests, ADestructorThatWaitsDestroysOnlyWhatHasArrivedSince) {
     {
         const destructor_waits::scope destructor(waits);
         kills.process_arrived();
-        EXPECT_FALSE(earlier.destroyed) << "one of its coroutines may be on the stack";
+        EXPECT_FALSE(earlier.destroyed); // one of its coroutines may be on the stack
     }
     EXPECT_EQ(waits.epoch(), 2U);
     kills.process();

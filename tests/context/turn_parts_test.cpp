@@ -30,10 +30,10 @@ TEST(TurnBudget, G7_GrowsWhileTurnsAreShortAndShrinksWhileTheyAreLong) {
         return budget.resumptions();
     };
     const unsigned first = budget.resumptions();
-    EXPECT_EQ(turns(1, 2'000 * us), first) << "the first turn only begins the measurement";
+    EXPECT_EQ(turns(1, 2'000 * us), first); // the first turn only begins the measurement
     EXPECT_EQ(turns(1, 10 * us), 2 * first);
     EXPECT_EQ(turns(20, 10 * us), turn_budget::largest);
-    EXPECT_EQ(turns(5, 500 * us), turn_budget::largest) << "neither short nor long";
+    EXPECT_EQ(turns(5, 500 * us), turn_budget::largest); // neither short nor long
     EXPECT_EQ(turns(1, 1'001 * us), turn_budget::largest / 2);
     EXPECT_EQ(turns(20, 2'000 * us), 1U);
     EXPECT_EQ(turns(1, 10 * us), 2U);
@@ -95,7 +95,7 @@ TEST(PostedFunctions, G7_AreCalledInOrderAFewInEachTurn) {
     for (function& f : many) {
         functions.push(f);
     }
-    EXPECT_EQ(ready.size(), 1U) << "one entry for any number of functions";
+    EXPECT_EQ(ready.size(), 1U); // one entry for any number of functions
     ready.pop().resume();
     EXPECT_EQ(called.size(), static_cast<std::size_t>(posted_functions::at_once));
     EXPECT_EQ(run(ready), 2);

@@ -50,7 +50,7 @@ TEST_F(Unhandled, G12_GoesToTheHandlerAndIsCounted) {
     ctx.run();
     EXPECT_EQ(got, (std::vector<std::string>{"unknown", "one", "two"}));
     EXPECT_EQ(ctx.metrics().unhandled_exceptions, 3U);
-    EXPECT_EQ(n, 10) << "the others went on";
+    EXPECT_EQ(n, 10); // the others went on
 }
 
 // mistake 12: an exception leaves a task that was started with co_spawn

@@ -88,7 +88,7 @@ TYPED_TEST(WithStopToken, AtEveryEdge) {
         cancelled += co_await h == -ECANCELED;
         cancelled += co_await inner == -ECANCELED;
         cancelled += co_await with_stop_token(waits(p.in), source.get_token()) == -ECANCELED;
-        EXPECT_EQ(co_await io::nop(), 0) << "other tasks are not stopped";
+        EXPECT_EQ(co_await io::nop(), 0); // other tasks are not stopped
     };
     ctx.co_spawn(main());
     ctx.co_spawn(counts(p.in, cancelled), source.get_token());
@@ -112,7 +112,7 @@ TYPED_TEST(WithStopToken, TheParentsTokenStopsIt_Too) {
         auto empty = spawn(with_stop_token(waits(p.in), decltype(never.get_token())()));
         co_await io::nop();
         empty.cancel();
-        EXPECT_EQ(co_await empty, -ECANCELED) << "a token without a source";
+        EXPECT_EQ(co_await empty, -ECANCELED); // a token without a source
     };
     coil::run(main());
 }
@@ -208,7 +208,7 @@ TYPED_TEST(WithStopToken, G5_DestroyedWhileItWaits) {
     EXPECT_FALSE(went_on);
     p.put("left");
     char buf[8];
-    EXPECT_EQ(::read(p.in, buf, sizeof buf), 4) << "no read is left, either";
+    EXPECT_EQ(::read(p.in, buf, sizeof buf), 4); // no read is left, either
 }
 
 TYPED_TEST(WithStopToken, G9_AStopThatRacesWithTheEnd) {

@@ -126,7 +126,7 @@ TEST(Generator, MoveOnlyElementsAndCopiesOfNamedOnes) {
     auto texts = []() -> generator<std::string> {
         const std::string named = "named, and longer than what fits inside";
         co_yield named;
-        EXPECT_EQ(named.size(), 39U) << "only the copy was moved from";
+        EXPECT_EQ(named.size(), 39U); // only the copy was moved from
     };
     for (std::string&& text : texts()) {
         const std::string taken = std::move(text);
@@ -192,7 +192,7 @@ TEST(Generator, G12_ExceptionsCrossNestedOnes) {
     auto outer = [](auto f) -> generator<int> {
         try {
             co_yield elements_of(f());
-            ADD_FAILURE() << "was resumed";
+            ADD_FAILURE() << "the coroutine was resumed";
         } catch (const std::runtime_error&) {
         }
         co_yield 2;

@@ -47,4 +47,4 @@ grep -q 'CN = second' "$tmp/client.err" || fail "not the second certificate: $(c
 printf 'GET / HTTP/1.0\r\n\r\n' | timeout 5 openssl s_client -connect "127.0.0.1:$port" -tls1_1 >/dev/null 2>&1 &&
     fail "TLS 1.1 was accepted"
 kill -0 "$server" || fail "the server has ended: $(cat "$tmp/server.err")"
-grep -q '^no handshake: coil: TLS: ' "$tmp/server.err" || fail "the refusal was not reported: $(cat "$tmp/server.err")"
+grep -q '^the handshake failed: coil: TLS: ' "$tmp/server.err" || fail "the refusal was not reported: $(cat "$tmp/server.err")"

@@ -46,14 +46,14 @@ TEST(AsyncTask, StartsAtOnceOnItsExecutor) {
     by_hand ex;
     auto t = async_gives(executor_arg, ex, 3);
     EXPECT_FALSE(t.done());
-    EXPECT_EQ(ex.size(), 1U) << "without being awaited";
+    EXPECT_EQ(ex.size(), 1U); // without being awaited
     EXPECT_TRUE(ex.run_one());
     EXPECT_TRUE(t.done());
     EXPECT_EQ(t.get(), 3);
     EXPECT_EQ(t.get(), 3);
     EXPECT_EQ(std::move(t).get(), 3);
     // NOLINTNEXTLINE(bugprone-use-after-move): tested here
-    EXPECT_THROW(t.get(), std::logic_error) << "moved out";
+    EXPECT_THROW(t.get(), std::logic_error); // moved out
 }
 
 TEST(AsyncTask, ResultsOfAnyType) {
@@ -70,7 +70,7 @@ TEST(AsyncTask, ResultsOfAnyType) {
     EXPECT_EQ(&refers.get(), &n);
     EXPECT_EQ(&refers.get(), &n);
     EXPECT_EQ(*moves.get(), 4);
-    EXPECT_THROW(moves.get(), std::logic_error) << "moved out by the first get()";
+    EXPECT_THROW(moves.get(), std::logic_error); // moved out by the first get()
     EXPECT_EQ(constructs.get().value, 5);
     EXPECT_EQ(text.get(), "text");
     EXPECT_EQ(std::move(text).get(), "text");
@@ -83,7 +83,7 @@ TEST(AsyncTask, G12_ExceptionsOfAnyType) {
     auto standard = async_throws(executor_arg, ex, std::runtime_error("standard"));
     ex.run_all();
     EXPECT_THROW(number.get(), int);
-    EXPECT_THROW(number.get(), int) << "each time";
+    EXPECT_THROW(number.get(), int); // each time
     EXPECT_THROW(standard.get(), std::runtime_error);
 }
 
@@ -141,9 +141,9 @@ TEST(AsyncTaskCallbacks, InTheirOrderOnTheExecutor) {
         .then([&](const int& n) { add(n + 2); });
     go_on.release();
     EXPECT_EQ(t.get(), 1);
-    EXPECT_EQ(order, (std::vector{1, 2, 3})) << "before get() returns";
+    EXPECT_EQ(order, (std::vector{1, 2, 3})); // before get() returns
     t.then([&](int) { order.push_back(4); }).finally([&, caller = async_here()] {
-        EXPECT_EQ(async_here(), caller) << "at once, on the caller's thread";
+        EXPECT_EQ(async_here(), caller); // at once, on the caller's thread
         order.push_back(5);
     });
     EXPECT_EQ(order.size(), 5U);
@@ -172,7 +172,7 @@ TEST(AsyncTaskCallbacks, MayTakeTheResultByValueOrReference) {
     async_nothing(executor_arg, ex).then([&] { ++calls; });
     ex.run_all();
     EXPECT_EQ(looked, 8);
-    EXPECT_THROW(moves.get(), std::logic_error) << "a callback has taken it";
+    EXPECT_THROW(moves.get(), std::logic_error); // a callback has taken it
     EXPECT_EQ(n, 7);
     EXPECT_EQ(calls, 1);
 }
@@ -356,7 +356,7 @@ TEST(AsyncTask, G1_AContextForgetsATaskThatLeavesIt) {
             while (ex.size() == 0) {
                 co_await yield();
             }
-            EXPECT_EQ(context.load(), 1U) << "only the task that calls load()";
+            EXPECT_EQ(context.load(), 1U); // only the task that calls load()
         };
         context.co_spawn(looks());
         context.run();
@@ -373,7 +373,7 @@ TEST(AsyncTask, AContextAsExecutorHasItsOperations) {
         const auto guard = co_await m.lock_guard();
         co_return 8;
     };
-    EXPECT_EQ(work().get(), 8) << "the default context has a thread";
+    EXPECT_EQ(work().get(), 8); // the default context has a thread
     io_context context;
     auto there = [](executor_arg_t, io_context& c) -> async_task<bool, io_context> {
         co_await yield();
@@ -418,7 +418,7 @@ TEST(AsyncTask, AnAwaiterResumesOnItsOwnContextOrExecutor) {
         EXPECT_EQ(async_here(), home);
         auto named = async_where(executor_arg, threads);
         EXPECT_NE(co_await named, home);
-        EXPECT_NE(co_await named, home) << "again";
+        EXPECT_NE(co_await named, home); // again
         EXPECT_EQ(async_here(), home);
         auto [a, b] = co_await when_all(async_where(executor_arg, looper), named);
         EXPECT_EQ(a, looper.get_id());
@@ -428,13 +428,13 @@ TEST(AsyncTask, AnAwaiterResumesOnItsOwnContextOrExecutor) {
     coil::run(main());
     // A coroutine without a context or executor resumes where the task ends.
     std::binary_semaphore done{0};
-    auto nobody = [](looper_executor& l, std::binary_semaphore& s) -> coil_test::manual {
+    auto without_context = [](looper_executor& l, std::binary_semaphore& s) -> coil_test::manual {
         const auto where = co_await async_where(executor_arg, l);
         EXPECT_EQ(where, async_here());
         s.release();
     };
     held hold(looper);
-    auto m = nobody(looper, done);
+    auto m = without_context(looper, done);
     m.start();
     hold.let_go();
     done.acquire();
@@ -472,7 +472,7 @@ TEST(AsyncTask, AnAnyExecutorIsKeptByItsTasks) {
     auto t = work(executor_arg, std::move(own));
     EXPECT_TRUE(t.get());
     auto empty = []() -> async_task<int, any_executor> { co_return 1; };
-    EXPECT_THROW(empty().get(), std::logic_error) << "there is no default any_executor";
+    EXPECT_THROW(empty().get(), std::logic_error); // there is no default any_executor
 }
 
 TEST(AsyncTask, AForeignExecutor) {
@@ -523,7 +523,7 @@ TEST(AsyncTaskEnd, G5_TheFrameIsDestroyedWhenTheCoroutineEnds) {
     };
     auto t = work(executor_arg, ex, coil_test::on_destruction(destroyed));
     ex.run_all();
-    EXPECT_EQ(destroyed, 1) << "when the coroutine ends, not with the task object";
+    EXPECT_EQ(destroyed, 1); // when the coroutine ends, not with the task object
     EXPECT_EQ(t.get(), 1);
 }
 
@@ -540,7 +540,7 @@ TEST(AsyncTaskEnd, G5_AnExecutorThatDropsIt) {
         } else if (how == 2) {
             co_await async_where(executor_arg, l);
         }
-        ADD_FAILURE() << "was resumed";
+        ADD_FAILURE() << "the coroutine was resumed";
         co_return 0;
     };
     for (int how = 0; how < 3; ++how) {

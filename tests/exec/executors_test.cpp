@@ -115,7 +115,7 @@ TYPED_TEST(ThreadPerWork, G5_AStoppedOneDropsSubmittedFunctions) {
     TypeParam ex;
     ex.stop();
     auto guard = std::make_shared<int>();
-    ex.execute([guard] { ADD_FAILURE() << "called"; });
+    ex.execute([guard] { ADD_FAILURE() << "the function was called"; });
     EXPECT_EQ(guard.use_count(), 1);
     auto work = [](executor_arg_t, TypeParam&) -> async_task<int, TypeParam> { co_return 1; };
     EXPECT_TRUE(throws_cancelled([&] { work(executor_arg, ex).get(); }));
@@ -176,8 +176,9 @@ TEST(Executors, G5_ADestroyedContextDropsSubmittedFunctions) {
     } w(dropped);
     {
         io_context context;
-        context.execute(
-            [guard = coil_test::on_destruction(destroyed)] { ADD_FAILURE() << "called"; });
+        context.execute([guard = coil_test::on_destruction(destroyed)] {
+            ADD_FAILURE() << "the function was called";
+        });
         context.submit(w);
     }
     EXPECT_EQ(destroyed, 1);
@@ -225,7 +226,7 @@ TEST(AnyExecutor, OwnsATemporary) {
         int calls = 0;
         b.execute([&] { ++calls; });
         EXPECT_EQ(calls, 1);
-        EXPECT_NE(b, any_executor(counted())) << "a different executor";
+        EXPECT_NE(b, any_executor(counted())); // a different executor
     }
     EXPECT_EQ(alive, 0);
     any_executor looper(std::in_place_type<looper_executor>);

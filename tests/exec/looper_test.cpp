@@ -57,10 +57,10 @@ TEST(Looper, G5_ShutdownReturnsTheNumberOfDroppedFunctions) {
             looper.execute([&called, guard = coil_test::on_destruction(destroyed)] { ++called; });
         }
         EXPECT_EQ(looper.shutdown(false), 5U);
-        EXPECT_EQ(destroyed, 5) << "when shutdown() returns";
+        EXPECT_EQ(destroyed, 5); // when shutdown() returns
         EXPECT_EQ(looper.shutdown(false), 0U);
         looper.execute([&called, guard = coil_test::on_destruction(destroyed)] { ++called; });
-        EXPECT_EQ(destroyed, 6) << "what comes later is dropped at once";
+        EXPECT_EQ(destroyed, 6); // what comes later is dropped at once
     }
     looper.join();
     EXPECT_EQ(called, 0);

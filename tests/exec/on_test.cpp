@@ -170,12 +170,12 @@ TEST(On, G5_AShutdownWithdrawsATaskThatHasNotBegun) {
     io_context home;
     int destroyed = 0;
     auto work = [](coil_test::on_destruction) -> task<> {
-        ADD_FAILURE() << "began";
+        ADD_FAILURE() << "the task began";
         co_return;
     };
     auto main = [&]() -> task<> {
         co_await on(looper, work(coil_test::on_destruction(destroyed)));
-        ADD_FAILURE() << "was resumed";
+        ADD_FAILURE() << "the coroutine was resumed";
     };
     held hold(looper);
     std::thread opener;
@@ -199,12 +199,12 @@ TEST(On, G5_AShutdownWithdrawsATaskFromAContextThatDoesNotRun) {
     io_context other;
     int destroyed = 0;
     auto work = [](coil_test::on_destruction) -> task<> {
-        ADD_FAILURE() << "began";
+        ADD_FAILURE() << "the task began";
         co_return;
     };
     auto main = [&]() -> task<> {
         co_await on(other, work(coil_test::on_destruction(destroyed)));
-        ADD_FAILURE() << "was resumed";
+        ADD_FAILURE() << "the coroutine was resumed";
     };
     {
         io_context home;
@@ -282,7 +282,7 @@ TEST(On, G5_AShutdownDestroysATaskThatMovesToTheContext) {
             std::this_thread::yield();
         }
         co_await resume_on(to);
-        ADD_FAILURE() << "was resumed";
+        ADD_FAILURE() << "the coroutine was resumed";
     };
     auto main = [&]() -> task<> { co_await on(looper, comes(home, destroyed)); };
     home.co_spawn(main());
@@ -338,7 +338,7 @@ TEST(On, G5_DestroyedByItsOwner) {
         EXPECT_EQ(co_await io::nop(), 0);
     };
     coil::run(main());
-    EXPECT_EQ(destroyed[0], 0) << "it was not started";
+    EXPECT_EQ(destroyed[0], 0); // it was not started
     EXPECT_EQ(destroyed[1], 1);
     EXPECT_EQ(destroyed[2], 1);
 }
@@ -406,7 +406,7 @@ TEST(On, G1_AnExecutorThatDropsIt) {
         home.run();
         EXPECT_TRUE(handle.get());
     }
-    EXPECT_TRUE(coil::run(main())) << "at once";
+    EXPECT_TRUE(coil::run(main())); // at once
 }
 
 TEST(On, G12_ExceptionsOfForeignExecutorsPropagate) {

@@ -22,8 +22,8 @@ TEST(ResumeOnExecutor, TheTaskAndItsAwaitersMove) {
         io_context& home = this_context();
         const auto at_home = schedule_here();
         EXPECT_EQ(co_await child(to), to.get_id());
-        EXPECT_EQ(schedule_here(), to.get_id()) << "the parent runs where its child ended";
-        co_await resume_on(to); // has no effect here
+        EXPECT_EQ(schedule_here(), to.get_id()); // the parent runs where its child ended
+        co_await resume_on(to);                  // has no effect here
         EXPECT_EQ(schedule_here(), to.get_id());
         co_await resume_on(home);
         EXPECT_EQ(schedule_here(), at_home);
@@ -66,7 +66,7 @@ TEST(ResumeOnExecutor, ByAnyExecutor) {
         EXPECT_EQ(current_executor_is(a), true);
         co_await resume_on(b);
         EXPECT_NE(&this_context(), &home);
-        EXPECT_EQ(co_await io::nop(), 0) << "the any_executor refers to a context";
+        EXPECT_EQ(co_await io::nop(), 0); // the any_executor refers to a context
         EXPECT_EQ(co_await sleep_for(1ms), 0);
         co_await schedule(any_executor(home));
         EXPECT_EQ(&this_context(), &home);
@@ -147,7 +147,7 @@ TEST(ResumeOnExecutor, G1_ADroppedTaskReturnsToItsContext) {
         EXPECT_TRUE(coil::run(main()));
         dropper.join();
     }
-    EXPECT_TRUE(coil::run(move(looper, destroyed))) << "dropped at once";
+    EXPECT_TRUE(coil::run(move(looper, destroyed))); // dropped at once
     EXPECT_EQ(destroyed, 2);
 }
 
@@ -160,7 +160,7 @@ TEST(ResumeOnExecutor, G5_G12_ADroppedTaskOfAContextThatDoesNotRun) {
             const coil_test::on_destruction guard(count);
             try {
                 co_await resume_on(to);
-                ADD_FAILURE() << "was resumed";
+                ADD_FAILURE() << "the coroutine was resumed";
             } catch (const std::system_error& e) {
                 EXPECT_EQ(e.code(), std::errc::operation_canceled);
             }
@@ -206,7 +206,7 @@ TEST(ResumeOnExecutor, TheTaskStaysIfTheExecutorThrows) {
         } catch (const std::runtime_error&) {
             ++caught;
         }
-        EXPECT_EQ(co_await sleep_for(1us), 0) << "it is still this context's";
+        EXPECT_EQ(co_await sleep_for(1us), 0); // it is still this context's
         co_return caught;
     };
     io_context context;

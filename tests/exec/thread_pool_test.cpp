@@ -320,7 +320,7 @@ TEST(ThreadPool, G5_StopDropsWhatIsQueued) {
         EXPECT_EQ(destroyed, 50);
         EXPECT_EQ(told.dropped.load(), 1);
         pool.submit(told);
-        EXPECT_EQ(told.dropped.load(), 2) << "at once";
+        EXPECT_EQ(told.dropped.load(), 2); // at once
         gate.open();
     }
     pool.join();

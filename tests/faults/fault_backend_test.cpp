@@ -87,8 +87,8 @@ TEST_F(FaultBackend, Delays) {
     EXPECT_EQ(ring_->submit(), 1);
     int enters = 0;
     while (!ring_->has_completions()) {
-        EXPECT_TRUE(ring_->needs_enter())
-            << "otherwise a spinning program would never enter the ring";
+        // Otherwise a spinning program would never enter the ring.
+        EXPECT_TRUE(ring_->needs_enter());
         ring_->enter(0, uring::enter_flag::getevents);
         ++enters;
     }

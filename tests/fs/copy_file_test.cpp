@@ -244,7 +244,7 @@ TEST(FsCopyFile, CopiesFilesWithAReportedSizeOfZero) {
     EXPECT_EQ(content_of(dir / "k") == content_of("/proc/kallsyms"), true);
     if (std::filesystem::exists("/sys/kernel/mm/transparent_hugepage/enabled")) {
         const char* const name = "/sys/kernel/mm/transparent_hugepage/enabled";
-        EXPECT_TRUE(coil::run(fs::copy_file(name, dir / "s"))) << "the reported size is 4096";
+        EXPECT_TRUE(coil::run(fs::copy_file(name, dir / "s"))); // the reported size is 4096
         EXPECT_EQ(content_of(dir / "s"), content_of(name));
     }
 }
@@ -308,7 +308,7 @@ TEST(FsCopyFile, G3_IsCancelledInTheMiddle) {
         GTEST_SKIP() << "the file was copied in one step";
     }
     EXPECT_EQ(ec, std::errc::operation_canceled);
-    EXPECT_EQ(std::filesystem::file_size(dir / "b"), reached) << "the part copied so far remains";
+    EXPECT_EQ(std::filesystem::file_size(dir / "b"), reached); // the part copied so far remains
 }
 
 TEST(FsCopyFile, G5_IsDestroyedInTheMiddle) {
@@ -347,11 +347,11 @@ TEST(FsCopyFile, AFullFileSystemIsAnErrorOfEachFunction) {
         expect_full("copy_file between file systems");
         std::filesystem::remove(dir / "a");
         coil::run(fs::copy_file(outside / "holes", dir / "a", ec));
-        wrong += ec ? "what fits does not: " + ec.message() : "";
+        wrong += ec ? "a file that fits was refused: " + ec.message() : "";
         std::filesystem::remove(dir / "a");
 
         coil::run(fs::write_file(dir / "a", pattern(2'500'000), fs::atomic_replace, ec));
-        wrong += ec ? "what fits does not: " + ec.message() : "";
+        wrong += ec ? "a file that fits was refused: " + ec.message() : "";
         coil::run(fs::copy_file(dir / "a", dir / "b", ec));
         expect_full("copy_file");
         std::filesystem::remove(dir / "b");

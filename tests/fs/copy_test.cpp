@@ -149,7 +149,7 @@ TEST(FsCopy, CopiesRandomTreesAsTheStandardDoes) {
     }
 }
 
-TEST(FsCopy, ALargeFileComesInPieces) {
+TEST(FsCopy, ALargeFileIsCopiedInPieces) {
     const temporary_directory tmp;
     stdfs::create_directory(tmp / "from");
     std::string content(static_cast<std::size_t>(9'000'000), 'x');

@@ -72,7 +72,7 @@ TEST(ErrorText, NamesTheFunctionOfAnEntry) {
         EXPECT_TRUE(entry.has_value());
         try {
             co_await entry->file_size();
-            ADD_FAILURE() << "the size of a directory";
+            ADD_FAILURE() << "file_size() of a directory returned";
         } catch (const fs::filesystem_error& e) {
             const std::string text = e.what();
             EXPECT_NE(text.find(": coil::fs::directory_entry::file_size: "), std::string::npos)

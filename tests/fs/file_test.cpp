@@ -35,7 +35,7 @@ task<> written_and_read(const scratch& dir) {
 
     char buf[32];
     n = co_await f.read(buf);
-    EXPECT_EQ(n, 0) << "the position is after the written data; write_at() does not move it";
+    EXPECT_EQ(n, 0); // the position is after the written data; write_at() does not move it
     n = co_await f.read_at({buf, 5}, 7);
     EXPECT_EQ(std::string_view(buf, 5), "world");
     n = co_await f.read_exact_at({buf, 12}, 0);
@@ -78,7 +78,7 @@ task<> exact(const scratch& dir) {
     n = co_await f.read_exact(got);
     EXPECT_EQ(n, -ENODATA);
     n = co_await f.read_exact_at(got, 2'000'000);
-    EXPECT_EQ(n, -ENODATA) << "one byte is missing";
+    EXPECT_EQ(n, -ENODATA); // one byte is missing
     n = co_await f.read_exact(mutable_buffer());
     EXPECT_EQ(n, 0);
 
@@ -135,7 +135,7 @@ task<> refused(const scratch& dir) {
     EXPECT_EQ(ec, std::errc::file_exists);
     char c = 0;
     int n = co_await f.read({&c, 1});
-    EXPECT_EQ(n, -EBADF) << "it is open for writing only";
+    EXPECT_EQ(n, -EBADF); // it is open for writing only
 }
 
 TEST(FsFile, ErrorsAreThoseOfOpen) {
@@ -199,7 +199,7 @@ task<> fifo_both_ways(const scratch& dir) {
     int opened = 0;
     join_handle<void> writer = spawn(open_for_writing(name, opened));
     co_await sleep_for(std::chrono::milliseconds(20));
-    EXPECT_EQ(opened, 0) << "no reader";
+    EXPECT_EQ(opened, 0); // no reader
     const std::string got = co_await fs::read_file(name);
     EXPECT_EQ(got, "through a fifo");
     co_await writer;

@@ -67,7 +67,7 @@ TEST(FsHostileTargets, ASingleFileFollowsNoLinkInTheTargetDirectory) {
             EXPECT_FALSE(stdfs::exists(dir / "none"));
 
             coil::run(fs::copy(dir / "motd", dir / "drop", options.options));
-            EXPECT_EQ(content_of(dir / "drop/motd"), "new") << "as std::filesystem follows it";
+            EXPECT_EQ(content_of(dir / "drop/motd"), "new"); // as std::filesystem follows it
             put(dir / "victim", "untouched");
             stdfs::remove(dir / "none");
             stdfs::remove_all(dir / "drop");

@@ -71,7 +71,7 @@ TEST(FsHostileTrees, AtomicReplaceFollowsNoLinkThatTheKernelDoesNot) {
     stdfs::remove(dir / "tmp" / "own");
     stdfs::create_symlink(dir / "victim", dir / "tmp" / "own");
     EXPECT_FALSE(error_of_write(dir / "tmp" / "own", fs::atomic_replace));
-    EXPECT_EQ(content_of(dir / "victim"), "attack") << "links of the same owner are followed";
+    EXPECT_EQ(content_of(dir / "victim"), "attack"); // links of the same owner are followed
 }
 
 /// Makes a setting of proc_sys_fs(5) appear as 1 to this process. Returns the reason if it cannot.
@@ -224,8 +224,8 @@ TEST(FsHostileTrees, ACopyCarriesNoRightsOfItsNewOwner) {
         for (const char* const name : {"theirs", "large"}) {
             EXPECT_EQ(status_of(dir / into / name).st_mode & 07777U, 0755U) << into << name;
         }
-        EXPECT_EQ(status_of(dir / into / "own").st_mode & 07777U, 06755U)
-            << "as std::filesystem keeps it";
+        // As std::filesystem keeps it.
+        EXPECT_EQ(status_of(dir / into / "own").st_mode & 07777U, 06755U);
     }
     coil::run(fs::copy_tree(dir / "from", dir / "kept", keeping_owner()));
     for (const char* const name : {"theirs", "large", "own"}) {

@@ -132,7 +132,7 @@ TEST(FsKeptRights, BehindAFilterTheGroupGetsWhatAllOthersHave) {
         }
         EXPECT_EQ(modes, "755 755, 644 644, 600 600, ") << error;
     }
-    EXPECT_EQ(modes_of_copies(EIO), "700 700, 600 600, 600 600, ") << "it may have a list";
+    EXPECT_EQ(modes_of_copies(EIO), "700 700, 600 600, 600 600, "); // it may have a list
 }
 
 TEST(FsKeptRights, CreateDirectoriesFollowsExistingLinksBehindDots) {
@@ -169,13 +169,13 @@ TEST(FsKeptRights, AFileThatAppearsBehindADanglingLinkIsAnExistingOne) {
     const auto newer_only = fs::copy_options::update_existing;
     fs_test::before_open_path = let_appear;
     EXPECT_FALSE(coil::run(fs::copy_file(dir / "from", dir / "link", newer_only)));
-    EXPECT_EQ(fs_test::before_open_path.load(), nullptr) << "it has appeared";
+    EXPECT_EQ(fs_test::before_open_path.load(), nullptr); // it has appeared
     EXPECT_EQ(content_of(dir / "behind"), "");
 
     stdfs::remove(dir / "behind");
     fs_test::before_open_path = let_appear;
     coil::run(fs::copy(dir / "from", dir / "link", newer_only));
-    EXPECT_EQ(fs_test::before_open_path.load(), nullptr) << "it has appeared";
+    EXPECT_EQ(fs_test::before_open_path.load(), nullptr); // it has appeared
     EXPECT_EQ(content_of(dir / "behind"), "");
 
     stdfs::remove(dir / "behind");

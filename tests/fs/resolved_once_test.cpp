@@ -183,7 +183,7 @@ TEST(FsResolvedOnce, CreateDirectoriesFollowsNoLinkThatAppears) {
     std::error_code ec;
     coil_test::run_on(context, fs::create_directories(dir / "tree/new/a/b", ec));
     fs_test::before_mkdirat = nullptr;
-    EXPECT_TRUE(stdfs::is_symlink(dir / "tree/new")) << "the link was planted";
+    EXPECT_TRUE(stdfs::is_symlink(dir / "tree/new")); // the link was planted
     EXPECT_EQ(ec, std::errc::not_a_directory);
     EXPECT_TRUE(stdfs::is_empty(outside));
 }

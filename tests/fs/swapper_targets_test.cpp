@@ -191,7 +191,7 @@ TEST(FsSwapperInAStickyDirectory, WriteFileInPlaceAtItsEndAndAtomically) {
         a.expect_outside_untouched();
         a.create_entries();
     }
-    EXPECT_TRUE(errors.contains(EACCES)) << "links have been met";
+    EXPECT_TRUE(errors.contains(EACCES)); // links have been met
     report(rounds, attacker.exchanges() - before);
 }
 

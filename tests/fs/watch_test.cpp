@@ -56,7 +56,7 @@ TEST_F(Watch, ADirectorysEntriesInOrderUntilItIsGone) {
             has_gone = has_gone || (event->mask & IN_DELETE_SELF) != 0;
         }
         EXPECT_TRUE(has_gone);
-        EXPECT_FALSE((co_await changes.next()).has_value()) << "the range stays at its end";
+        EXPECT_FALSE((co_await changes.next()).has_value()); // the range stays at its end
     };
     coil::run(main(directory));
 }

@@ -22,7 +22,7 @@ using names = std::set<std::string>;
 task<> in_place(const scratch& dir) {
     const fs::path f = dir / "f";
     co_await fs::write_file(f, "one\n");
-    EXPECT_EQ(content_of(f), "one\n") << "a literal's terminating zero is not written";
+    EXPECT_EQ(content_of(f), "one\n"); // a literal's terminating zero is not written
     co_await fs::write_file(f, "two\n", {.mode = fs::write_mode::append});
     EXPECT_EQ(content_of(f), "one\ntwo\n");
     co_await fs::write_file(f, "3", fs::write_mode::append);
@@ -97,14 +97,14 @@ task<> replaces(const scratch& dir) {
     EXPECT_EQ(::stat(f.c_str(), &first), 0);
     const ::mode_t mask = ::umask(0);
     ::umask(mask);
-    EXPECT_EQ(first.st_mode & 07777U, 0666U & ~mask) << "as any new file";
+    EXPECT_EQ(first.st_mode & 07777U, 0666U & ~mask); // as any new file
 
     EXPECT_EQ(::chmod(f.c_str(), 04751), 0);
     std::filesystem::create_hard_link(f, dir / "old");
     const std::string large = pattern(300'000);
     co_await fs::write_file(f, large, fs::atomic_replace);
     EXPECT_EQ(content_of(f) == large, true);
-    EXPECT_EQ(content_of(dir / "old"), "one") << "the old file is unchanged";
+    EXPECT_EQ(content_of(dir / "old"), "one"); // the old file is unchanged
     struct ::stat second{};
     EXPECT_EQ(::stat(f.c_str(), &second), 0);
     EXPECT_NE(first.st_ino, second.st_ino);
@@ -172,12 +172,12 @@ task<> cannot_replace(const scratch& dir) {
     ec = co_await error_for(dir / std::string(256, 'n'));
     EXPECT_EQ(ec, std::errc::filename_too_long);
     ec = co_await error_for(dir / "fifo");
-    EXPECT_EQ(ec, std::errc::invalid_argument) << "not a regular file";
+    EXPECT_EQ(ec, std::errc::invalid_argument); // not a regular file
     EXPECT_EQ(dir.names(), before);
     EXPECT_EQ(content_of(dir / "f"), "f");
     try {
         co_await fs::write_file(dir / "sub", "x", fs::atomic_replace);
-        ADD_FAILURE() << "it is a directory";
+        ADD_FAILURE() << "a directory was replaced";
     } catch (const fs::filesystem_error& e) {
         EXPECT_EQ(e.code(), std::errc::is_a_directory);
         EXPECT_EQ(e.path1(), dir / "sub");

@@ -90,8 +90,8 @@ TEST_P(ForeignLoop, ChangesWhatIsWatched) {
         EXPECT_EQ(woken.ready.size(), 1U);
         EXPECT_EQ(woken.ready[0].events, EPOLLOUT);
         loop.unwatch(s.a);
-        EXPECT_EQ(woken.ready[0].events, 0U) << "an entry that is not processed yet";
-        loop.unwatch(s.a); // no effect
+        EXPECT_EQ(woken.ready[0].events, 0U); // an entry that is not processed yet
+        loop.unwatch(s.a);                    // no effect
         loop.set_deadline(clock::now() + 2ms);
         woken = co_await loop.wait();
         EXPECT_TRUE(woken.ready.empty() && woken.expired);

@@ -64,7 +64,7 @@ TEST(FromCallback, ResumesLaterOnItsContext) {
     const auto caller = [](callback_shelf<int>& s, const int& to) -> task<> {
         co_await yield();
         (*s.kept)(5);
-        EXPECT_EQ(to, 0) << "resumed inside of the callback";
+        EXPECT_EQ(to, 0); // resumed inside of the callback
     };
     context.co_spawn(work(shelf, given));
     context.co_spawn(caller(shelf, given));

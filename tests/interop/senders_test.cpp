@@ -170,7 +170,7 @@ TYPED_TEST(Senders, AStopRequestReachesTheReceiversToken) {
     source.request_stop();
     EXPECT_TRUE(handle.get());
     ctx.join();
-    EXPECT_TRUE(coil::run(waits(), source.get_token())) << "a stop requested before the start";
+    EXPECT_TRUE(coil::run(waits(), source.get_token())); // a stop requested before the start
     const auto limited = [](auto w) -> task<> {
         try {
             co_await timeout(w(), 2ms);
@@ -400,8 +400,8 @@ TYPED_TEST(Senders, AReceiversStopTokenStopsTheTask) {
         source.request_stop();
     });
     EXPECT_TRUE((mini::sync_wait<V, int>(as_sender<V>(ctx, naps()), source.get_token()).stopped));
-    EXPECT_TRUE((mini::sync_wait<V, int>(as_sender<V>(ctx, naps()), source.get_token()).stopped))
-        << "a stop requested before the start";
+    // A stop requested before the start.
+    EXPECT_TRUE((mini::sync_wait<V, int>(as_sender<V>(ctx, naps()), source.get_token()).stopped));
     ctx.join();
 }
 

@@ -15,8 +15,8 @@ using io_test::some_turns;
 
 namespace {
 
-class AcceptStream : public io_test::EachKernel {};
-COIL_ON_EACH_KERNEL(AcceptStream);
+class AcceptStream : public io_test::EachFeatureSet {};
+COIL_ON_EACH_FEATURE_SET(AcceptStream);
 
 TEST_P(AcceptStream, G1_EachConnectionOnceWithItsFlags) {
     auto main = []() -> task<> {

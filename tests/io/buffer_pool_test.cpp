@@ -19,7 +19,7 @@ using io_test::some_turns;
 
 namespace {
 
-class BufferPool : public io_test::EachKernel {
+class BufferPool : public io_test::EachFeatureSet {
 protected:
     static task<buffer_lease> take(io::recv_stream& incoming) {
         auto chunk = co_await incoming.next();
@@ -33,7 +33,7 @@ protected:
         co_return co_await take(incoming);
     }
 };
-COIL_ON_EACH_KERNEL(BufferPool);
+COIL_ON_EACH_FEATURE_SET(BufferPool);
 
 TEST(BufferPoolOptions, SizesAreRounded) {
     const buffer_pool usual;

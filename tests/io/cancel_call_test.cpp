@@ -37,7 +37,7 @@ TEST_F(CancelCall, AnOperation) {
         co_await io::nop();
         EXPECT_EQ(co_await io::cancel(complete), -ENOENT);
         EXPECT_EQ(co_await complete, 0);
-        EXPECT_EQ(co_await io::cancel(complete), -ENOENT) << "also after it was awaited";
+        EXPECT_EQ(co_await io::cancel(complete), -ENOENT); // also after it was awaited
 
         auto limited = eager(timeout(io::read(pipe.in, buf), 1h));
         EXPECT_EQ(co_await io::cancel(limited), 0);
@@ -61,8 +61,8 @@ TEST_F(CancelCall, AChain) {
         EXPECT_EQ(co_await chain, -ECANCELED);
         EXPECT_EQ(co_await io::cancel(chain), -ENOENT);
         auto parts = eager(io::fsync(-1) && io::nop()); // the second part is not submitted
-        EXPECT_EQ(co_await (io::cancel(parts) && io::nop()), 0)
-            << "the chain continues after cancel()";
+        // The chain continues after cancel().
+        EXPECT_EQ(co_await (io::cancel(parts) && io::nop()), 0);
         EXPECT_EQ(co_await parts, -ECANCELED);
         int unread = -1;
         EXPECT_EQ(co_await timeout(io::poll(pipe.in, POLLIN), 1ms), -ETIMEDOUT) << unread;
@@ -99,7 +99,7 @@ TEST_F(CancelCall, ADescriptor_PlainAndDirect) {
     const pipe_pair other;
     auto main = [](const pipe_pair& pipe, const pipe_pair& untouched) -> task<> {
         char buf[8];
-        EXPECT_EQ(co_await io::cancel(pipe.in), 0) << "no operation uses it yet";
+        EXPECT_EQ(co_await io::cancel(pipe.in), 0); // no operation uses it yet
         auto a = eager(io::read(pipe.in, {buf, 1}));
         auto b = eager(io::poll(pipe.in, POLLIN));
         auto c = eager(io::read(untouched.in, {buf + 1, 1}));
@@ -117,7 +117,7 @@ TEST_F(CancelCall, ADescriptor_PlainAndDirect) {
         auto direct = eager(io::read(slot, {buf, 1}));
         auto plain = eager(io::read(pipe.in, {buf + 2, 1}));
         const int found = co_await io::cancel(slot);
-        EXPECT_EQ(found, 2) << "cancel() compares files, not descriptors";
+        EXPECT_EQ(found, 2); // cancel() compares files, not descriptors
         EXPECT_EQ(co_await direct, -ECANCELED);
         EXPECT_EQ(co_await plain, -ECANCELED);
         EXPECT_EQ(co_await io::cancel(io::direct_descriptor{63}), -EBADF);
@@ -172,7 +172,7 @@ TEST_F(CancelCall, G6_IsNotHeldBackByTheBound) {
         EXPECT_EQ(co_await poll, -ECANCELED);
     };
     run_on(ctx, main(p));
-    EXPECT_EQ(ctx.metrics().back_pressure_waits, 2U) << "only operations that waited";
+    EXPECT_EQ(ctx.metrics().back_pressure_waits, 2U); // only operations that waited
 }
 
 TEST_F(CancelCall, PollRemoveAndUpdate) {
@@ -190,10 +190,10 @@ TEST_F(CancelCall, PollRemoveAndUpdate) {
 
         char buf[4];
         auto no_poll = eager(io::recv(pair.a, buf));
-        EXPECT_EQ(co_await io::poll_remove(no_poll), -ENOENT) << "not a poll";
+        EXPECT_EQ(co_await io::poll_remove(no_poll), -ENOENT); // not a poll
 
         auto stream = io::poll_multishot(pair.a, POLLPRI);
-        EXPECT_EQ(co_await io::poll_remove(stream), -ENOENT) << "not in flight";
+        EXPECT_EQ(co_await io::poll_remove(stream), -ENOENT); // not in flight
         EXPECT_EQ(co_await timeout(stream.next(), 1ms), -ETIMEDOUT);
         EXPECT_EQ(co_await io::poll_update(stream, POLLOUT), 0);
         EXPECT_EQ(co_await stream.next() & POLLOUT, static_cast<int>(POLLOUT));
@@ -217,7 +217,7 @@ TEST_F(CancelCall, CountersReportTheCancellations) {
         a.cancel();
         EXPECT_EQ(this_context().metrics().cancels - before.cancels, 1U);
         b.cancel();
-        EXPECT_EQ(this_context().metrics().cancels - before.cancels, 3U) << "one for each entry";
+        EXPECT_EQ(this_context().metrics().cancels - before.cancels, 3U); // one for each entry
         EXPECT_EQ(co_await a, -ECANCELED);
         EXPECT_EQ(co_await b, -ECANCELED);
         EXPECT_EQ(this_context().metrics().back_pressure_waits, 0U);

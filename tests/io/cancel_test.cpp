@@ -42,7 +42,7 @@ TEST_F(Cancel, G3_BeforeItStarts_NothingIsSubmitted) {
     };
     EXPECT_EQ(coil::run(main(p.in)), -ECANCELED);
     char buf[8];
-    EXPECT_EQ(::read(p.in, buf, sizeof buf), 4) << "the data is still there";
+    EXPECT_EQ(::read(p.in, buf, sizeof buf), 4); // the data is still there
 }
 
 TEST_F(Cancel, G3_DuringTheWait) {
@@ -244,7 +244,7 @@ TEST_F(Cancel, G4_AnAcceptThatWinsAgainstItsDestructionIsClosed) {
         coil_test::with([&](auto& o) { o.make_backend = door_backend::factory(guard); }));
     auto accepts = [](int fd) -> coil_test::manual {
         co_await io::accept(fd);
-        ADD_FAILURE() << "was resumed";
+        ADD_FAILURE() << "the coroutine was resumed";
     };
     auto main = [](auto f, int fd) -> task<> {
         coil_test::manual victim = f(fd);
@@ -253,7 +253,7 @@ TEST_F(Cancel, G4_AnAcceptThatWinsAgainstItsDestructionIsClosed) {
         victim.destroy();
     };
     coil_test::run_on(ctx, main(accepts, l.socket));
-    EXPECT_EQ(clients.size(), 1U) << "the race was forced";
+    EXPECT_EQ(clients.size(), 1U); // the race was forced
 }
 
 TEST_F(Cancel, G4_AnAcceptThatWinsAgainstShutdownIsClosed) {
@@ -271,7 +271,7 @@ TEST_F(Cancel, G4_AnAcceptThatWinsAgainstShutdownIsClosed) {
         coil_test::with([&](auto& o) { o.make_backend = door_backend::factory(guard); }));
     auto accepts = [](int fd) -> task<> {
         co_await io::accept(fd);
-        ADD_FAILURE() << "was resumed";
+        ADD_FAILURE() << "the coroutine was resumed";
     };
     auto stops = [](io_context& c) -> task<> {
         co_await sleep_for(1ms);
@@ -280,7 +280,7 @@ TEST_F(Cancel, G4_AnAcceptThatWinsAgainstShutdownIsClosed) {
     ctx.co_spawn(accepts(l.socket));
     ctx.co_spawn(stops(ctx));
     ctx.run();
-    EXPECT_GE(clients.size(), 1U) << "the race was forced";
+    EXPECT_GE(clients.size(), 1U); // the race was forced
 }
 
 // ---- other threads

@@ -32,7 +32,7 @@ struct canary {
 template <class Make>
 manual await_in(canary& into, Make make) {
     co_await make(into.bytes);
-    ADD_FAILURE() << "was resumed";
+    ADD_FAILURE() << "the coroutine was resumed";
 }
 
 /// Destroys a frame while `make`'s operation is in flight; then `feed` delivers data.
@@ -56,7 +56,7 @@ TEST_F(Destroyed, G2_WhileAReadOfAPipeIsInFlight_NoByteWrittenAfterwards) {
     coil::run(destroy_then_feed(
         memory, [&](auto& buf) { return io::read(p.in, buf); }, [&] { p.put("secret"); }));
     char buf[16];
-    EXPECT_EQ(::read(p.in, buf, sizeof buf), 6) << "the data is still there for others";
+    EXPECT_EQ(::read(p.in, buf, sizeof buf), 6); // the data is still there for others
 }
 
 TEST_F(Destroyed, G2_WhileARecvIsInFlight_NoByteWrittenAfterwards) {
@@ -155,7 +155,7 @@ TEST_F(Destroyed, G4_WhileAnAcceptIsInFlight_TheConnectionStaysInTheBacklog) {
     const listener l;
     auto accepts = [](int fd) -> manual {
         co_await io::accept(fd);
-        ADD_FAILURE() << "was resumed";
+        ADD_FAILURE() << "the coroutine was resumed";
     };
     auto main = [](auto f, const listener& server) -> task<> {
         {
@@ -220,7 +220,7 @@ TEST_F(Destroyed, G5_AHundredFramesAtOnceEachWithItsRead) {
     auto reads = [](int fd) -> manual {
         char c;
         co_await io::read(fd, {&c, 1});
-        ADD_FAILURE() << "was resumed";
+        ADD_FAILURE() << "the coroutine was resumed";
     };
     auto main = [](auto f, int fd) -> task<> {
         std::vector<manual> victims;

@@ -44,7 +44,7 @@ TEST_F(Direct, CallsGiveTheSameResultsAsOnPlainDescriptors) {
         descriptor plain{::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
         const coil_test::open_file file(plain);
         const auto direct = co_await io::openat_direct(AT_FDCWD, path, O_RDWR | O_CLOEXEC);
-        EXPECT_GE(direct, 64) << "lower slots are for chosen numbers";
+        EXPECT_GE(direct, 64); // lower slots are for chosen numbers
         char memory[64] = "0123456789";
         const io::registered_buffers registered{mutable_buffer(memory, 64)};
         const io::registered_buffer whole = registered[0];
@@ -77,11 +77,11 @@ TEST_F(Direct, CallsGiveTheSameResultsAsOnPlainDescriptors) {
             const int on_plain = co_await calls[i](plain);
             EXPECT_EQ(co_await calls[i](direct), on_plain) << i;
         }
-        EXPECT_EQ(co_await io::read(direct, memory), -EBADF) << "closed";
+        EXPECT_EQ(co_await io::read(direct, memory), -EBADF); // closed
         EXPECT_EQ(co_await io::close_direct(direct), -EBADF);
         EXPECT_EQ(co_await io::close(io::direct_descriptor{1 << 20}), -EINVAL);
         static_cast<void>(plain.release());
-        EXPECT_FALSE(file.is_open()) << "the plain one was closed, too";
+        EXPECT_FALSE(file.is_open()); // the plain one was closed, too
     };
     const std::string path = directory_ / "file";
     coil::run(main(path));
@@ -140,7 +140,7 @@ TEST_F(Direct, ConvertedFromAndToPlainDescriptors) {
         EXPECT_EQ(co_await io::fixed_fd_install(in, 2), -EINVAL);
         EXPECT_EQ(co_await io::fixed_fd_install(in, ~0U), -EINVAL);
         EXPECT_EQ(co_await io::close(in), 0);
-        EXPECT_EQ(::read(plain, &c, 1), 1) << "stays open";
+        EXPECT_EQ(::read(plain, &c, 1), 1); // stays open
         EXPECT_EQ(::close(plain), 0);
         EXPECT_EQ(co_await io::fixed_fd_install(in), -EBADF);
         { // the result is discarded
@@ -170,12 +170,12 @@ TEST_F(Direct, G13_ChosenSlotsInOneChain) {
         const descriptor peer{::accept(server.socket, nullptr, nullptr)};
         char buf[8];
         EXPECT_EQ(::recv(peer, buf, 5, 0), 5);
-        EXPECT_EQ(co_await io::send(three, "more"), 4) << "a chosen slot stays open";
+        EXPECT_EQ(co_await io::send(three, "more"), 4); // a chosen slot stays open
         EXPECT_EQ(co_await (io::openat_direct(AT_FDCWD, file, O_RDWR | O_CREAT, 0600, 3) &&
                             io::write(three, "x") && io::fsync(three) && io::close(three)),
                   0);
         EXPECT_EQ(::recv(peer, buf, sizeof buf, 0), 4);
-        EXPECT_EQ(::recv(peer, buf, sizeof buf, 0), 0) << "closed when the slot was taken again";
+        EXPECT_EQ(::recv(peer, buf, sizeof buf, 0), 0); // closed when the slot was taken again
         EXPECT_EQ(co_await io::write(three, "x"), -EBADF);
         EXPECT_EQ(co_await io::socket_direct(AF_INET, SOCK_STREAM, 0, 1 << 20), -EINVAL);
         EXPECT_EQ(co_await io::socket_direct(AF_INET, SOCK_STREAM, 0, 5), 5);
@@ -201,7 +201,7 @@ TEST_F(Direct, G6_AFullTable) {
         EXPECT_EQ(co_await io::openat_direct(AT_FDCWD, "/", O_RDONLY), -ENFILE);
         EXPECT_EQ(co_await io::register_file(server.socket), -ENFILE);
         EXPECT_EQ(co_await io::accept_direct(server.socket), -ENFILE);
-        EXPECT_EQ(co_await io::socket_direct(AF_INET, SOCK_STREAM, 0, 7), 7) << "chosen ones work";
+        EXPECT_EQ(co_await io::socket_direct(AF_INET, SOCK_STREAM, 0, 7), 7); // chosen ones work
         EXPECT_EQ(co_await io::close(a), 0);
         EXPECT_EQ(co_await io::socket_direct(AF_INET, SOCK_STREAM), a);
     };
@@ -262,8 +262,8 @@ TEST_F(Direct, AnotherContextAndARunOnAnotherThreadHaveTheirOwnTable) {
     };
     const int slot = run_on(a, makes(p));
     EXPECT_GE(slot, 64);
-    EXPECT_EQ(run_on(b, uses(slot)), -ENOTCONN) << "it is a socket in the table of b";
-    run_on(a, makes(p)); // the same table: this thread has run `a` before
+    EXPECT_EQ(run_on(b, uses(slot)), -ENOTCONN); // it is a socket in the table of b
+    run_on(a, makes(p));                         // the same table: this thread has run `a` before
     std::thread([&] { EXPECT_EQ(run_on(a, uses(slot)), -ENOTCONN) << "a new table"; }).join();
     left.reset();
 }
@@ -342,9 +342,9 @@ TEST_F(Direct, ADescriptorOfAnotherContextGivesEBADF) {
         auto polls = io::poll_multishot(d.pipe, POLLIN);
         EXPECT_EQ(int{co_await polls.next()}, -EBADF);
         if (has_table) {
-            EXPECT_EQ(co_await io::poll(direct_descriptor{d.pipe}, POLLIN), -EBADF) << "a copy";
+            EXPECT_EQ(co_await io::poll(direct_descriptor{d.pipe}, POLLIN), -EBADF); // a copy
             const direct_descriptor here{int{d.pipe}};
-            EXPECT_EQ(co_await io::read(here, {buf, 1}), 1) << "a bare slot number";
+            EXPECT_EQ(co_await io::read(here, {buf, 1}), 1); // a bare slot number
             EXPECT_EQ(co_await io::splice(d.pipe, nullptr, here, nullptr, 1), -EBADF);
             EXPECT_EQ(co_await io::splice(here, nullptr, d.pipe, nullptr, 1), -EBADF);
         }
@@ -352,7 +352,7 @@ TEST_F(Direct, ADescriptorOfAnotherContextGivesEBADF) {
     auto goes_on = [](both d, operation made_elsewhere) -> task<> {
         char buf[8];
         EXPECT_EQ(co_await io::read(d.pipe, {buf, 1}), 1);
-        EXPECT_EQ(co_await std::move(made_elsewhere), 1) << "the awaiting context counts";
+        EXPECT_EQ(co_await std::move(made_elsewhere), 1); // the awaiting context counts
         EXPECT_EQ(co_await (io::close(d.pipe) && io::close_direct(d.socket)), 0);
     };
     auto awaits = [](operation op) -> task<int> { co_return co_await std::move(op); };

@@ -99,7 +99,7 @@ TEST_F(EagerLife, SurvivesTheCoroutineThatAwaitsIt_AnotherTakesOver) {
             first.start();
             co_await io::nop();
         }
-        EXPECT_FALSE(pending.is_complete()) << "only its awaiter was destroyed";
+        EXPECT_FALSE(pending.is_complete()); // only its awaiter was destroyed
         std::optional<int> result;
         const manual second = watch(pending, result);
         second.start();

@@ -101,7 +101,7 @@ TEST_F(EagerStop, G1_ANewAwaiterDoesNotResumeBeforeAStopWasDelivered) {
         } // processes completions, but not the inbox
         EXPECT_TRUE(pending.is_complete());
         co_await yield();
-        EXPECT_EQ(result, std::nullopt) << "its stop is still in the inbox";
+        EXPECT_EQ(result, std::nullopt); // its stop is still in the inbox
         co_await io::nop();
         EXPECT_EQ(result, -ECANCELED);
         EXPECT_EQ(unused, std::nullopt);

@@ -44,7 +44,7 @@ TEST_F(Eager, RunsBeforeItIsAwaited) {
     coil::run(main(p));
 }
 
-TEST_F(Eager, AwaitedAtOnce) {
+TEST_F(Eager, MayBeAwaitedImmediately) {
     const pipe_pair p;
     auto main = [](const pipe_pair& pipe) -> task<> {
         char buf[8];
@@ -75,7 +75,7 @@ TEST_F(Eager, KeepsItsResultUntilItIsAwaited) {
     coil::run(main(p));
 }
 
-TEST_F(Eager, MadeBeforeASuspension_IsStillThere) {
+TEST_F(Eager, StartedBeforeASuspension_IsAwaitedAfterIt) {
     const pipe_pair p;
     auto main = [](const pipe_pair& pipe) -> task<> {
         std::array<char, 8> a{};
@@ -92,7 +92,7 @@ TEST_F(Eager, MadeBeforeASuspension_IsStillThere) {
     coil::run(main(p));
 }
 
-TEST_F(Eager, OfAChain) {
+TEST_F(Eager, AcceptsAChain) {
     const pipe_pair p;
     const pipe_pair empty;
     auto main = [](const pipe_pair& pipe, int silent) -> task<> {
@@ -112,7 +112,7 @@ TEST_F(Eager, OfAChain) {
     coil::run(main(p, empty.in));
 }
 
-TEST_F(Eager, OfALimitedOperation) {
+TEST_F(Eager, AcceptsAnOperationWithATimeout) {
     const pipe_pair p;
     auto main = [](const pipe_pair& pipe) -> task<> {
         char buf[8];
@@ -164,7 +164,7 @@ TEST_F(Eager, G3_AnEarlierStopCancelsItWhenItIsAwaited) {
             while (!complete.is_complete()) {
                 co_await yield();
             }
-            EXPECT_EQ(co_await complete, 1) << "an available result is returned";
+            EXPECT_EQ(co_await complete, 1); // an available result is returned
             co_return result;
         };
         auto h = spawn(waits(pipe));
@@ -175,7 +175,7 @@ TEST_F(Eager, G3_AnEarlierStopCancelsItWhenItIsAwaited) {
     coil::run(main(p));
 }
 
-TEST_F(Eager, G3_CancelledByHand) {
+TEST_F(Eager, G3_CancelledByItsMemberFunction) {
     const pipe_pair p;
     auto main = [](const pipe_pair& pipe) -> task<> {
         char buf[2];
@@ -249,7 +249,7 @@ TEST_F(Eager, G6_TwentyThousandThatWaitAreDropped) {
         all.clear();
         pipe.put("x");
         EXPECT_EQ(never[0], 0);
-        EXPECT_EQ(co_await io::read(pipe.in, never), 1) << "no other read took it";
+        EXPECT_EQ(co_await io::read(pipe.in, never), 1); // no other read took it
     };
     coil::run(main(p));
 }
@@ -269,9 +269,9 @@ TEST_F(Eager, HeldBackByBackPressure_Runs_IsCancelled_IsDropped) {
         }
         auto runs = eager(io::nop());
         cancelled.cancel();
-        EXPECT_TRUE(cancelled.is_complete()) << "it was never submitted";
+        EXPECT_TRUE(cancelled.is_complete()); // it was never submitted
         EXPECT_EQ(co_await cancelled, -ECANCELED);
-        EXPECT_EQ(co_await io::cancel(asked), 0) << "a request to cancel is not held back itself";
+        EXPECT_EQ(co_await io::cancel(asked), 0); // a request to cancel is not held back itself
         EXPECT_EQ(co_await asked, -ECANCELED);
         EXPECT_FALSE(runs.is_complete());
         late.cancel();

@@ -86,7 +86,7 @@ TEST_P(Epoll, WaitTakesPendingEvents) {
     std::array<::epoll_event, 4> events{};
     EXPECT_EQ(result_of(io::epoll_wait(set_, events)), 2);
     EXPECT_EQ(data_of(events[0]) + data_of(events[1]), 3U);
-    EXPECT_EQ(result_of(io::epoll_wait(set_, {events.data(), 1})), 1) << "level-triggered: again";
+    EXPECT_EQ(result_of(io::epoll_wait(set_, {events.data(), 1})), 1); // level-triggered: again
     EXPECT_EQ(result_of(io::epoll_wait(set_, events, 1000)), 2);
     EXPECT_EQ(result_of(io::epoll_wait(set_, events, 0)), 2);
     EXPECT_EQ(result_of(io::epoll_wait(set_, events, -1)), 2);
@@ -198,7 +198,7 @@ TEST_P(Epoll, G3_CancelledAndG2_Destroyed_NoEventIsTaken) {
         } else {
             co_await io::epoll_wait(set, into);
         }
-        ADD_FAILURE() << "was resumed";
+        ADD_FAILURE() << "the coroutine was resumed";
     };
     auto main = [](auto f, auto g, int set) -> task<> {
         std::array<::epoll_event, 1> events{};
@@ -216,7 +216,7 @@ TEST_P(Epoll, G3_CancelledAndG2_Destroyed_NoEventIsTaken) {
     coil_test::run_on(context_, main(waits, dies, set_));
     p.put("x");
     ::epoll_event event{};
-    EXPECT_EQ(::epoll_wait(set_, &event, 1, 0), 1) << "the one-shot event was not consumed";
+    EXPECT_EQ(::epoll_wait(set_, &event, 1, 0), 1); // the one-shot event was not consumed
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, Epoll, ::testing::Bool(), [](const auto& has_operations) {

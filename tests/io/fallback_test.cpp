@@ -147,7 +147,7 @@ TEST_F(Fallback, G4_AnUnreceivedPipeIsClosed) {
     auto makes = []() -> manual {
         int fds[2];
         co_await io::pipe(fds);
-        ADD_FAILURE() << "was resumed";
+        ADD_FAILURE() << "the coroutine was resumed";
     };
     auto main = [](auto f) -> task<> {
         const manual victim = f();

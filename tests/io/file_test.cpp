@@ -99,7 +99,7 @@ TEST_F(File, AFifoIsOpenedAtOnceOrByAWorkerThatWaits) {
         char c = 0;
         auto read = eager(io::read(from, {&c, 1}));
         co_await sleep_for(1ms);
-        EXPECT_FALSE(read.is_complete()) << "without a writer it waits";
+        EXPECT_FALSE(read.is_complete()); // without a writer it waits
         const coil_test::descriptor out{co_await io::open(name, O_WRONLY)};
         EXPECT_EQ(co_await io::write(out, "y"), 1);
         EXPECT_EQ(co_await read, 1);
@@ -120,7 +120,7 @@ TEST_F(File, WriteAndReadAtOffsets) {
         EXPECT_EQ(std::string_view(buf, 5), std::string_view("hello World").substr(at, 5));
         EXPECT_EQ(result_of(io::write(fd, {buf, 5}, at)), 5);
     }
-    EXPECT_EQ(result_of(io::read(fd, buf, 11)), 0) << "end of file";
+    EXPECT_EQ(result_of(io::read(fd, buf, 11)), 0); // end of file
     EXPECT_EQ(result_of(io::read(fd, buf, 1000)), 0);
     EXPECT_EQ(result_of(io::write(fd, "x", 5000)), 1);
     EXPECT_EQ(std::filesystem::file_size(dir_ / "f"), 5001U);

@@ -216,11 +216,11 @@ TEST_F(Futex, G3_CancelledAndLimitedWaits) {
         }
         auto pending = eager(io::futex_wait(&w, 0));
         co_await io::nop();
-        EXPECT_EQ(co_await io::cancel(pending), 0) << "the kernel's result is 1";
+        EXPECT_EQ(co_await io::cancel(pending), 0); // the kernel's result is 1
         EXPECT_EQ(co_await pending, -ECANCELED);
         EXPECT_EQ(co_await timeout(io::futex_wait(&w, 0), 1ms), -ETIMEDOUT);
         EXPECT_EQ(co_await timeout(io::futex_waitv(on), 1ms), -ETIMEDOUT);
-        EXPECT_EQ(co_await io::futex_wake(&w, 100), 0) << "no waiter is left";
+        EXPECT_EQ(co_await io::futex_wake(&w, 100), 0); // no waiter is left
     };
     coil::run(main());
 }
@@ -252,7 +252,7 @@ TEST_F(Futex, G3_AWakeThatComesBeforeTheRequestToCancelIsNotLost) {
 TEST_F(Futex, G2_DestroyedWhileItWaits_TheWordHasNoWaiter) {
     auto waits = [](word& at) -> manual {
         co_await io::futex_wait(&at, 0);
-        ADD_FAILURE() << "was resumed";
+        ADD_FAILURE() << "the coroutine was resumed";
     };
     auto main = [](auto f) -> task<> {
         word w{0};

@@ -60,8 +60,8 @@ TEST_F(Message, RecvfromWithoutAnAddressAndTruncated) {
     endpoint b;
     ASSERT_EQ(result_of(io::sendto(a.socket, "hello", 0, b.generic(), sizeof b.address)), 5);
     char buf[3];
-    EXPECT_EQ(result_of(io::recvfrom(b.socket, buf, MSG_TRUNC, nullptr, nullptr)), 5)
-        << "the datagram's size, as recvfrom(2) says";
+    // The datagram's size, as recvfrom(2) says.
+    EXPECT_EQ(result_of(io::recvfrom(b.socket, buf, MSG_TRUNC, nullptr, nullptr)), 5);
     EXPECT_EQ(std::string(buf, 3), "hel");
     EXPECT_EQ(result_of(io::recvfrom(b.socket, buf, MSG_DONTWAIT, nullptr, nullptr)), -EAGAIN);
     EXPECT_EQ(result_of(io::recvfrom(-1, buf, 0, nullptr, nullptr)), -EBADF);
@@ -76,7 +76,7 @@ TEST_F(Message, RecvfromWaitsAndCanBeLimited) {
         result_of(timeout(
             io::recvfrom(b.socket, buf, 0, reinterpret_cast<::sockaddr*>(&from), &length), 5ms)),
         -ETIMEDOUT);
-    EXPECT_EQ(length, 5U) << "nothing was received";
+    EXPECT_EQ(length, 5U); // nothing was received
 }
 
 TEST_F(Message, SendtoFailsAsTheSystemCallDoes) {

@@ -109,7 +109,7 @@ TEST_F(Metadata, AdviceOnFilesAndMemory) {
     ASSERT_NE(memory, MAP_FAILED);
     memory[0] = 'x';
     EXPECT_EQ(result_of(io::madvise(memory, 2 * page, MADV_DONTNEED)), 0);
-    EXPECT_EQ(memory[0], 0) << "the page was given back";
+    EXPECT_EQ(memory[0], 0); // the page was given back
     EXPECT_EQ(result_of(io::madvise(memory + 1, page, MADV_DONTNEED)),
               outcome(::madvise(memory + 1, page, MADV_DONTNEED)));
     EXPECT_EQ(result_of(io::madvise(memory, page, 12345)), outcome(::madvise(memory, page, 12345)));
@@ -127,7 +127,7 @@ TEST_F(Metadata, ExtendedAttributesByPathAndByDescriptor) {
     char value[16] = {};
     EXPECT_EQ(result_of(io::getxattr(path, "user.a", value)), 5);
     EXPECT_STREQ(value, "value");
-    EXPECT_EQ(result_of(io::getxattr(path, "user.a", mutable_buffer())), 5) << "only the length";
+    EXPECT_EQ(result_of(io::getxattr(path, "user.a", mutable_buffer())), 5); // only the length
     EXPECT_EQ(result_of(io::getxattr(path, "user.a", {value, 2})), -ERANGE);
     EXPECT_EQ(result_of(io::setxattr(path, "user.a", "x", XATTR_CREATE)), -EEXIST);
     EXPECT_EQ(result_of(io::fsetxattr(fd, "user.b", "second")), 0);

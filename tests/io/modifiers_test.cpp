@@ -77,13 +77,13 @@ TEST_F(Modifiers, G3_DrainIsCancelledOrDroppedWhileItWaits_AndWhileItRuns) {
         }
         waiting.cancel();
         EXPECT_EQ(co_await waiting, -ECANCELED);
-        EXPECT_EQ(co_await behind, 0) << "no barrier is before it any more";
+        EXPECT_EQ(co_await behind, 0); // no barrier is before it any more
 
         auto asked = eager(io::drain(io::nop()));
         EXPECT_EQ(co_await io::cancel(asked), 0);
         EXPECT_EQ(co_await asked, -ECANCELED);
-        EXPECT_EQ(co_await io::drain(timeout(io::nop(), 1ms)), -ETIMEDOUT)
-            << "a limit includes the wait";
+        // A limit includes the wait.
+        EXPECT_EQ(co_await io::drain(timeout(io::nop(), 1ms)), -ETIMEDOUT);
         EXPECT_EQ(co_await timeout(io::drain(io::nop()), 1ms), -ETIMEDOUT);
         reads.cancel();
         EXPECT_EQ(co_await reads, -ECANCELED);
@@ -92,7 +92,7 @@ TEST_F(Modifiers, G3_DrainIsCancelledOrDroppedWhileItWaits_AndWhileItRuns) {
         auto held = eager(io::nop());
         co_await sleep_for(1ms);
         EXPECT_FALSE(held.is_complete());
-        EXPECT_EQ(co_await io::cancel(runs), 0) << "is not held back by what it cancels";
+        EXPECT_EQ(co_await io::cancel(runs), 0); // is not held back by what it cancels
         EXPECT_EQ(co_await runs, -ECANCELED);
         EXPECT_EQ(co_await held, 0);
         {
@@ -164,7 +164,7 @@ TEST_F(Modifiers, G8_DrainInAContextThatSleeps) {
     used = coil_test::cpu_time(CLOCK_THREAD_CPUTIME_ID) - begin;
     other.join();
     if (!coil_test::sanitized) {
-        EXPECT_LT(used, 10ms) << "it did not sleep";
+        EXPECT_LT(used, 10ms); // it did not sleep
     }
     EXPECT_LE(ctx.metrics().parks, 10U);
 }
@@ -188,7 +188,7 @@ TEST_F(Modifiers, G5_StopWhileADrainWaitsAndWhileItRuns) {
         };
         ctx.co_spawn(main(p.in));
         ctx.run();
-        EXPECT_EQ(run_on(ctx, io_test::await_one(io::nop())), 0) << "nothing is held back later";
+        EXPECT_EQ(run_on(ctx, io_test::await_one(io::nop())), 0); // nothing is held back later
     }
 }
 

@@ -99,7 +99,7 @@ TEST(Orders, G3_TheCancelRequestCompletesLongBeforeTheRead) {
         }
     }),
               -ECANCELED);
-    EXPECT_EQ(t.cancels.size(), 1U) << "a request that found the read is not repeated";
+    EXPECT_EQ(t.cancels.size(), 1U); // a request that found the read is not repeated
 }
 
 TEST(Orders, G3_TheResultWinsAndTheRequestFindsNothing) {

@@ -41,9 +41,9 @@ TEST_F(Pipe, SpliceFromAFileMovesTheOffsetItWasGiven) {
     EXPECT_EQ(taken_from(p.in), "3456");
     EXPECT_EQ(result_of(io::splice(fd, &at, p.out, nullptr, 100)), 3);
     EXPECT_EQ(at, 10);
-    EXPECT_EQ(result_of(io::splice(fd, &at, p.out, nullptr, 100)), 0) << "the end of the file";
+    EXPECT_EQ(result_of(io::splice(fd, &at, p.out, nullptr, 100)), 0); // the end of the file
     EXPECT_EQ(at, 10);
-    EXPECT_EQ(::lseek(fd, 0, SEEK_CUR), 0) << "the file's own position stays";
+    EXPECT_EQ(::lseek(fd, 0, SEEK_CUR), 0); // the file's own position stays
 }
 
 TEST_F(Pipe, SpliceWithoutOffsetsMovesThePosition) {
@@ -129,7 +129,7 @@ TEST_F(Pipe, G4_AnUnreceivedPipeIsClosed) {
         ctx.run();
     }
     coil::run(chain(fds));
-    EXPECT_EQ(fds[0], -1) << "the result of a link in the middle is not delivered";
+    EXPECT_EQ(fds[0], -1); // the result of a link in the middle is not delivered
 }
 
 } // namespace

@@ -18,10 +18,10 @@ using io_test::some_turns;
 
 namespace {
 
-class PollStream : public io_test::EachKernel {};
-COIL_ON_EACH_KERNEL(PollStream);
-class TimeoutStream : public io_test::EachKernel {};
-COIL_ON_EACH_KERNEL(TimeoutStream);
+class PollStream : public io_test::EachFeatureSet {};
+COIL_ON_EACH_FEATURE_SET(PollStream);
+class TimeoutStream : public io_test::EachFeatureSet {};
+COIL_ON_EACH_FEATURE_SET(TimeoutStream);
 
 TEST_P(PollStream, ReportsEventsEachTimeTheyOccur) {
     auto main = []() -> task<> {
@@ -72,7 +72,7 @@ TEST_P(PollStream, G6_AFloodIsPausedAndLosesNoReadiness) {
         while (co_await timeout(events.next(), 5ms)) {
             ++rest;
         }
-        EXPECT_LE(taken + rest, 64 + 16) << "results that waited";
+        EXPECT_LE(taken + rest, 64 + 16); // results that waited
         EXPECT_EQ(::write(counter, &one, sizeof one), 8);
         EXPECT_EQ(co_await timeout(events.next(), 10s), POLLIN);
     };

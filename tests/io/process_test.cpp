@@ -186,13 +186,13 @@ TEST_F(Waitid, G3_AChildThatEndsBeforeTheRequestToCancelIsReported) {
         EXPECT_EQ(info.si_status, 5);
     };
     coil_test::run_on(ctx, main(waits, c));
-    EXPECT_EQ(ended, 1) << "the race was forced";
+    EXPECT_EQ(ended, 1); // the race was forced
 }
 
 TEST_F(Waitid, G2_DestroyedWhileItWaits_NothingIsWrittenAfterwards) {
     auto waits = [](::id_t id, ::siginfo_t& info) -> manual {
         co_await io::waitid(P_PID, id, &info, WEXITED);
-        ADD_FAILURE() << "was resumed";
+        ADD_FAILURE() << "the coroutine was resumed";
     };
     auto main = [](auto f) -> task<> {
         for (int turns = 0; turns < 4; ++turns) {
@@ -208,8 +208,9 @@ TEST_F(Waitid, G2_DestroyedWhileItWaits_NothingIsWrittenAfterwards) {
             c.end_and_watch();
             co_await sleep_for(1ms);
             EXPECT_TRUE(is_filled_with(info, 0x5a)) << turns;
-            EXPECT_EQ(::waitpid(static_cast<pid_t>(c.id()), nullptr, 0), static_cast<pid_t>(c.id()))
-                << "the destroyed call has not reaped it";
+            // The destroyed call has not reaped it.
+            EXPECT_EQ(::waitpid(static_cast<pid_t>(c.id()), nullptr, 0),
+                      static_cast<pid_t>(c.id()));
         }
     };
     coil::run(main(waits));

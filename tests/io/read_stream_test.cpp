@@ -18,8 +18,8 @@ using io_test::some_turns;
 
 namespace {
 
-class ReadStream : public io_test::EachKernel {};
-COIL_ON_EACH_KERNEL(ReadStream);
+class ReadStream : public io_test::EachFeatureSet {};
+COIL_ON_EACH_FEATURE_SET(ReadStream);
 
 TEST_P(ReadStream, APipeToItsEnd) {
     auto main = [](std::uint64_t seed) -> task<> {

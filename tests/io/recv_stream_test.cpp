@@ -18,8 +18,8 @@ using io_test::some_turns;
 
 namespace {
 
-class RecvStream : public io_test::EachKernel {};
-COIL_ON_EACH_KERNEL(RecvStream);
+class RecvStream : public io_test::EachFeatureSet {};
+COIL_ON_EACH_FEATURE_SET(RecvStream);
 
 task<> send_all(int fd, std::uint64_t total, random_source random) {
     std::uint64_t sent = 0;
@@ -320,7 +320,7 @@ TEST_P(RecvStream, ALengthBeyondTheBufferIsNotTakenForData) {
         for (int i = 0; i < 3; ++i) {
             EXPECT_EQ(co_await io::send(sockets.b, text), 1000);
             auto chunk = co_await incoming.next();
-            EXPECT_EQ(chunk.result(), 1000) << "the datagram's length";
+            EXPECT_EQ(chunk.result(), 1000); // the datagram's length
             EXPECT_EQ((*chunk).text(), text.substr(0, 128));
         }
     };

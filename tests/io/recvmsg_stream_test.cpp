@@ -18,8 +18,8 @@ using io_test::some_turns;
 
 namespace {
 
-class RecvmsgStream : public io_test::EachKernel {};
-COIL_ON_EACH_KERNEL(RecvmsgStream);
+class RecvmsgStream : public io_test::EachFeatureSet {};
+COIL_ON_EACH_FEATURE_SET(RecvmsgStream);
 
 std::string_view text_of(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -116,7 +116,7 @@ TEST_P(RecvmsgStream, ALongMessageIsTruncatedAndFlagged) {
         auto message = co_await incoming.next();
         EXPECT_EQ(text_of(message.bytes()), text.substr(0, 64 - 16 - 13));
         EXPECT_EQ(message.flags(), MSG_TRUNC);
-        EXPECT_EQ(message.name().size(), 13U) << "truncated to the requested size";
+        EXPECT_EQ(message.name().size(), 13U); // truncated to the requested size
         client.send_to(server, "short");
         message = co_await incoming.next();
         EXPECT_EQ(text_of(message.bytes()), "short");

@@ -50,7 +50,7 @@ TEST_F(RegisteredBuffer, ReadAndWriteAtOffsetsIntoPartsOfThem) {
         EXPECT_EQ(co_await io::read_fixed(f, {b.second.data() + 5000, 4}, 3, 1), 4);
         EXPECT_EQ(std::string(b.second.data() + 4999, 6), "s3456s");
         EXPECT_EQ(co_await io::read_fixed(f, b.first, 8, 0), 2);
-        EXPECT_EQ(co_await io::read_fixed(f, b.first, 100, 0), 0) << "the end of the file";
+        EXPECT_EQ(co_await io::read_fixed(f, b.first, 100, 0), 0); // the end of the file
         EXPECT_EQ(co_await io::write_fixed(f, {b.second.data() + 5000, 2}, 20, 1), 2);
         EXPECT_EQ(co_await io::read_fixed(f, {b.first.data(), 5}, io::current_position, 0), 5);
         EXPECT_EQ(std::string(b.first.data(), 5), "01234");
@@ -99,8 +99,8 @@ TEST_F(RegisteredBuffer, MemoryThatIsNotRegisteredGivesEFAULT) {
         std::vector<char> memory(4096 + 8);
         two_buffers b;
         b.all[0] = {memory.data(), 4096}; // the last 8 bytes are not registered
-        EXPECT_EQ(co_await io::read_fixed(f, {memory.data(), 8}, 0, 0), -EFAULT)
-            << "no buffer is registered yet";
+        // No buffer is registered yet.
+        EXPECT_EQ(co_await io::read_fixed(f, {memory.data(), 8}, 0, 0), -EFAULT);
         co_await use_buffers(b.all);
         char elsewhere[8] = {};
         EXPECT_EQ(co_await io::read_fixed(f, elsewhere, 0, 0), -EFAULT);

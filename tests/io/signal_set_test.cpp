@@ -109,7 +109,7 @@ TEST_F(SignalSet, TheMaskIsRestoredAndUntakenSignalsAreDiscarded) {
     }
     EXPECT_EQ(coil_test::open_descriptors(), before);
     EXPECT_FALSE(is_blocked(SIGUSR1));
-    EXPECT_TRUE(is_blocked(SIGUSR2)) << "the caller had blocked it";
+    EXPECT_TRUE(is_blocked(SIGUSR2)); // the caller had blocked it
     ::pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
 }
 

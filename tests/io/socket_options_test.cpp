@@ -222,8 +222,7 @@ TEST_F(SocketOptionChains, ADirectDescriptorHasWhatTheRingHas) {
         EXPECT_EQ(co_await io::getsockopt(direct, SOL_SOCKET, SO_TYPE, &value, &length), 0);
         EXPECT_EQ(value, SOCK_STREAM);
         EXPECT_EQ(co_await io::getsockopt(direct, IPPROTO_TCP, TCP_NODELAY, &value, &length),
-                  -EOPNOTSUPP)
-            << "only the ring knows the file";
+                  -EOPNOTSUPP); // only the ring knows the file
         EXPECT_EQ(co_await io::close_direct(direct), 0);
     };
     coil_test::run_on(ctx, main(tcp));

@@ -208,21 +208,21 @@ TEST_F(Socket, ErrorsOfAccept) {
 
 TEST_F(Socket, ErrorsOfConnect) {
     descriptor closed_port = tcp();
-    ::sockaddr_in nobody = loopback();
-    ::socklen_t length = sizeof nobody;
-    ASSERT_EQ(::bind(closed_port, generic(nobody), sizeof nobody), 0);
-    ::getsockname(closed_port, reinterpret_cast<::sockaddr*>(&nobody), &length);
+    ::sockaddr_in closed_address = loopback();
+    ::socklen_t length = sizeof closed_address;
+    ASSERT_EQ(::bind(closed_port, generic(closed_address), sizeof closed_address), 0);
+    ::getsockname(closed_port, reinterpret_cast<::sockaddr*>(&closed_address), &length);
     auto same = [&](auto make, const ::sockaddr* a, ::socklen_t n) {
         const descriptor first = make();
         const descriptor second = make();
         EXPECT_EQ(result_of(io::connect(first, a, n)), outcome(::connect(second, a, n)));
     };
-    same(tcp, generic(nobody), sizeof nobody); // refused
-    same(tcp, generic(nobody), 3);
-    same([] { return descriptor{}; }, generic(nobody), sizeof nobody);
-    same([] { return descriptor{::open("/dev/null", O_RDWR | O_CLOEXEC)}; }, generic(nobody),
-         sizeof nobody);
-    ::sockaddr_in other_family = nobody;
+    same(tcp, generic(closed_address), sizeof closed_address); // refused
+    same(tcp, generic(closed_address), 3);
+    same([] { return descriptor{}; }, generic(closed_address), sizeof closed_address);
+    same([] { return descriptor{::open("/dev/null", O_RDWR | O_CLOEXEC)}; },
+         generic(closed_address), sizeof closed_address);
+    ::sockaddr_in other_family = closed_address;
     other_family.sin_family = 99;
     same(tcp, generic(other_family), sizeof other_family);
 }

@@ -16,8 +16,8 @@ using io_test::some_turns;
 
 namespace {
 
-class Starvation : public io_test::EachKernel {};
-COIL_ON_EACH_KERNEL(Starvation);
+class Starvation : public io_test::EachFeatureSet {};
+COIL_ON_EACH_FEATURE_SET(Starvation);
 
 task<buffer_lease> take(io::recv_stream& incoming) {
     auto chunk = co_await incoming.next();
@@ -74,8 +74,8 @@ TEST_P(Starvation, G7_ManyStreamsGetBuffersInTheOrderInWhichTheyWaited) {
             co_await each;
         }
         EXPECT_EQ(order.size(), static_cast<std::size_t>(streams));
-        EXPECT_TRUE(coil_test::under_faults() || std::is_sorted(order.begin(), order.end()))
-            << "delays may change the order";
+        // Delays may change the order.
+        EXPECT_TRUE(coil_test::under_faults() || std::is_sorted(order.begin(), order.end()));
         EXPECT_EQ(pool.available(), 1U);
     };
     run(main());

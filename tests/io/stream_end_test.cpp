@@ -17,12 +17,12 @@ using io_test::some_turns;
 
 namespace {
 
-class StreamEnd : public io_test::EachKernel {};
-COIL_ON_EACH_KERNEL(StreamEnd);
+class StreamEnd : public io_test::EachFeatureSet {};
+COIL_ON_EACH_FEATURE_SET(StreamEnd);
 
 manual waits_for_ever(io::recv_stream& incoming) {
     (void)co_await incoming.next();
-    ADD_FAILURE() << "was resumed";
+    ADD_FAILURE() << "the coroutine was resumed";
 }
 
 TEST_P(StreamEnd, G2_TheFrameThatWaitsIsDestroyed) {
@@ -138,7 +138,7 @@ TEST_P(StreamEnd, G5_StopWithArmedStreamsAndUntakenResults) {
         co_await some_turns();
         context.stop();
         (void)co_await silent.next();
-        ADD_FAILURE() << "was resumed";
+        ADD_FAILURE() << "the coroutine was resumed";
     };
     buffer_pool pool;
     for (int i = 0; i < 3; ++i) {
@@ -186,7 +186,7 @@ TEST_P(StreamEnd, G5_AStreamThatOutlivesAStopAndItsContext) {
         co_await some_turns();
         c.stop();
         (void)co_await in.next();
-        ADD_FAILURE() << "was resumed";
+        ADD_FAILURE() << "the coroutine was resumed";
     };
     context->co_spawn(main(*context, incoming, *connections, *direct, l, clients));
     context->run();

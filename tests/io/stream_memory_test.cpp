@@ -47,8 +47,8 @@ using io_test::some_turns;
 
 namespace {
 
-class StreamMemory : public io_test::EachKernel {};
-COIL_ON_EACH_KERNEL(StreamMemory);
+class StreamMemory : public io_test::EachFeatureSet {};
+COIL_ON_EACH_FEATURE_SET(StreamMemory);
 
 TEST_P(StreamMemory, ReceivingAllocatesNothing) {
     auto main = []() -> task<> {

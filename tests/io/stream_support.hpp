@@ -59,7 +59,8 @@ inline coil::io_context_options options_of(kernel_features w) {
 }
 
 /// Runs a test with each of these sets of features, on a context.
-class EachKernel : public ::testing::Test, public ::testing::WithParamInterface<kernel_features> {
+class EachFeatureSet : public ::testing::Test,
+                       public ::testing::WithParamInterface<kernel_features> {
 protected:
     [[nodiscard]] static bool has_rings() { return GetParam() != kernel_features::without_rings; }
 
@@ -72,7 +73,7 @@ protected:
     coil::io_context context_{options_of(GetParam())};
 };
 
-#define COIL_ON_EACH_KERNEL(suite)                                                                 \
+#define COIL_ON_EACH_FEATURE_SET(suite)                                                            \
     INSTANTIATE_TEST_SUITE_P(, suite,                                                              \
                              ::testing::Values(io_test::kernel_features::now,                      \
                                                io_test::kernel_features::without_incremental,      \

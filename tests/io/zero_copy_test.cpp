@@ -143,11 +143,11 @@ TEST_F(ZeroCopy, Errors) {
     const socket_pair local;
     auto main = [](const connection& tcp, const socket_pair& s) -> task<> {
         EXPECT_EQ(co_await io::send_zc(-1, "x"), -EBADF);
-        EXPECT_EQ(co_await io::send_zc(s.a, "x"), -EOPNOTSUPP) << "AF_UNIX has no zero-copy send";
+        EXPECT_EQ(co_await io::send_zc(s.a, "x"), -EOPNOTSUPP); // AF_UNIX has no zero-copy send
         EXPECT_EQ(co_await io::send_zc(tcp.client, io::registered_buffer({}, 5)), -EFAULT);
         EXPECT_EQ(co_await io::sendmsg_zc(tcp.client, nullptr), -EFAULT);
         EXPECT_EQ(::shutdown(tcp.client, SHUT_WR), 0);
-        EXPECT_EQ(co_await io::send_zc(tcp.client, "x"), -EPIPE) << "and no SIGPIPE";
+        EXPECT_EQ(co_await io::send_zc(tcp.client, "x"), -EPIPE); // and no SIGPIPE
     };
     coil::run(main(c, local));
 }
@@ -281,13 +281,13 @@ TEST_F(ZeroCopyCompletions, G2_TheAwaitReturnsAfterTheNotification) {
             post(result, more);
             co_await io::nop();
             co_await io::nop();
-            EXPECT_FALSE(h.done()) << "the kernel still has the buffer";
+            EXPECT_FALSE(h.done()); // the kernel still has the buffer
             h.cancel();
             co_await io::nop();
             co_await io::nop();
-            EXPECT_FALSE(h.done()) << "a cancelled send waits for its notification too";
+            EXPECT_FALSE(h.done()); // a cancelled send waits for its notification too
             post(0, notif);
-            EXPECT_EQ(co_await h, result) << "the result of the first completion";
+            EXPECT_EQ(co_await h, result); // the result of the first completion
         }
         auto h = spawn(sends());
         co_await io::nop();
@@ -306,7 +306,7 @@ TEST_F(ZeroCopyCompletions, G2_TheAwaitReturnsAfterTheNotification) {
     };
     auto ctx = context();
     coil_test::run_on(ctx, main());
-    EXPECT_EQ(cancels_, 1) << "only the send without a result was cancelled in the kernel";
+    EXPECT_EQ(cancels_, 1); // only the send without a result was cancelled in the kernel
 }
 
 TEST_F(ZeroCopyCompletions, TheUsageReportOfANotificationIsNotAResult) {
@@ -367,7 +367,7 @@ TEST_F(ZeroCopyCompletions, G1_TheNotificationOfACancelledLinkCompletesNothing) 
         co_await io::nop();
         post(0, notif);
         co_await io::nop();
-        EXPECT_FALSE(again.done()) << "the notification belonged to the cancelled send";
+        EXPECT_FALSE(again.done()); // the notification belonged to the cancelled send
         post(1, more);
         co_await io::nop();
         EXPECT_FALSE(again.done());

@@ -209,8 +209,8 @@ task<> by_for_each(tree& t, int below) {
 }
 task<> by_shield(tree& t, int below) { co_await shield(level(t, below)); }
 task<> by_token(tree& t, int below) {
-    const inplace_stop_source nobody;
-    co_await with_stop_token(level(t, below), nobody.get_token());
+    const inplace_stop_source never_stopped;
+    co_await with_stop_token(level(t, below), never_stopped.get_token());
 }
 
 async_generator<int> elements(tree& t, int below) {

@@ -87,7 +87,7 @@ inline task<> serve_step(world& w, const step& s) {
     }
 }
 
-/// A second descriptor of a socket that all tasks share, as a stream.
+/// A stream over a duplicate of `fd`, a socket that all tasks share.
 inline coil::pipe_end end_of(int fd) { return coil::pipe_end(::fcntl(fd, F_DUPFD_CLOEXEC, 0)); }
 
 inline task<> lines_step(world& w, const step& s) {
@@ -141,7 +141,7 @@ inline task<> resolve_step(world& w, const step&) {
     static_cast<void>(co_await coil::net::resolve("localhost", 80));
 }
 
-/// A process that is waited for, stopped, or left behind.
+/// A process that is waited for, terminated, or destroyed while it runs.
 inline task<> process_step(world& w, const step& s) {
     const witness here(w);
     coil::process p = coil::process::spawn({"sleep", s.variant % 2 == 0 ? "0.001" : "60"});
@@ -153,7 +153,7 @@ inline task<> process_step(world& w, const step& s) {
         static_cast<void>(co_await p.terminate(10ms));
         break;
     default:
-        break; // killed
+        break; // the destructor kills it
     }
 }
 

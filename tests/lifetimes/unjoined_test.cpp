@@ -117,15 +117,15 @@ void stop_at_once(std::size_t contexts, scopes where) {
     }
 }
 
-ISOLATED_TEST(Unjoined, G5_AShutdownDoesNotDestroyATaskAboveTheOneThatItDestroys) {
+ISOLATED_TEST(Unjoined, G5_AShutdownKeepsATaskAbove) {
     stop_while_the_other_is_busy(scopes::local);
 }
 
-ISOLATED_TEST(Unjoined, G5_NorIfTheScopesAreOnTheHeap) {
+ISOLATED_TEST(Unjoined, G5_AShutdownKeepsATaskAbove_WithScopesOnTheHeap) {
     stop_while_the_other_is_busy(scopes::on_the_heap);
 }
 
-ISOLATED_TEST(Unjoined, G5_NorIfTheyAreBelowAGenerator) {
+ISOLATED_TEST(Unjoined, G5_AShutdownKeepsATaskAbove_WithScopesBelowAGenerator) {
     stop_while_the_other_is_busy(scopes::below_a_generator);
 }
 
@@ -184,8 +184,8 @@ ISOLATED_TEST(Unjoined, G5_ARemoteChildsScopeHasATaskThatDoesNotStop) {
     }
 }
 
-// One context destroys a scope in mid-run. Meanwhile the other context, on which the scope's child
-// is, shuts down; a task in the child's own scope is on the first context.
+// One context destroys a scope while it runs. Meanwhile the other context, on which the scope's
+// child is, shuts down; a task in the child's own scope is on the first context.
 
 ISOLATED_TEST(Unjoined, G5_AScopeIsLeftWhileTheOtherContextShutsDown) {
     for (int i = 0; i < 20; ++i) {

@@ -38,7 +38,7 @@ class watchdog {
 public:
     explicit watchdog(const std::string& program) : text_("A program failed: " + program) {
         last_words = text_.c_str();
-        phase = "its beginning";
+        phase = "the start of the program";
         ::signal(SIGABRT, &speak);
 #if COIL_SANITIZED
         __sanitizer_set_death_callback(&speak_now);
@@ -83,11 +83,11 @@ private:
         [[maybe_unused]] auto n = ::write(STDERR_FILENO, last_words, std::strlen(last_words));
         if (const world* const at = observed) {
             char state[256];
-            const int size = std::snprintf(
-                state, sizeof state,
-                "state: %u steps were made, %lld locals of %lld exist; waited for: %s\n",
-                at->steps.load(), static_cast<long long>(at->made - at->gone),
-                static_cast<long long>(at->made), phase.load());
+            const int size =
+                std::snprintf(state, sizeof state,
+                              "state: %u steps done, %lld of %lld locals exist; waiting for: %s\n",
+                              at->steps.load(), static_cast<long long>(at->made - at->gone),
+                              static_cast<long long>(at->made), phase.load());
             n = ::write(STDERR_FILENO, state, static_cast<std::size_t>(size));
         }
     }
@@ -115,7 +115,7 @@ private:
 
     static constinit inline const char* last_words = "";
     static constinit inline std::atomic<const world*> observed = nullptr;
-    static constinit inline std::atomic<const char*> phase = "its beginning";
+    static constinit inline std::atomic<const char*> phase = "the start of the program";
 
     const std::string text_;
     std::mutex mutex_;

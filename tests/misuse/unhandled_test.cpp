@@ -160,7 +160,7 @@ TEST(UnhandledAwaits, ContinueAboveChildren) {
     const std::string text = printed_by_task(failing::has_children());
     const lines awaits = awaits_in(text);
     ASSERT_EQ(awaits.size(), 4U) << text;
-    EXPECT_EQ(awaits[0].find("failing::sleeps_and_fails("), 0U) << "the other one, by itself";
+    EXPECT_EQ(awaits[0].find("failing::sleeps_and_fails("), 0U); // the other one, by itself
     EXPECT_EQ(lines(awaits.begin() + 1, awaits.end()),
               (lines{"failing::deep()", "failing::middle()", "failing::has_children()"}))
         << text;

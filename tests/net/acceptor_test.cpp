@@ -147,7 +147,7 @@ TEST_F(Acceptor, G6_WithoutDescriptorsItWaitsAndRecovers) {
         auto accepts = [](acceptor& a) -> task<net::socket> { co_return co_await a.accept(); };
         auto handle = coil::spawn(accepts(ac));
         co_await sleep_for(30ms);
-        EXPECT_FALSE(handle.done()) << "EMFILE is not the end of a server";
+        EXPECT_FALSE(handle.done()); // EMFILE is not the end of a server
 
         ::setrlimit(RLIMIT_NOFILE, &before);
         const net::socket s = co_await handle;
@@ -175,7 +175,7 @@ TEST_F(Acceptor, G6_WithoutDescriptorsItDoesNotSpin) {
         EXPECT_LT(coil_test::cpu_time() - begin, 20ms);
         handle.cancel();
         const net::socket s = co_await handle;
-        EXPECT_EQ(s.error(), std::errc::operation_canceled) << "cancelled while it pauses";
+        EXPECT_EQ(s.error(), std::errc::operation_canceled); // cancelled while it pauses
         ::setrlimit(RLIMIT_NOFILE, &before);
     };
     coil::run(main());

@@ -140,7 +140,7 @@ TEST_F(Datagrams, ABatchIsSentBackAsItCame) {
             EXPECT_TRUE(out.add(buffer(std::string(static_cast<std::size_t>(i), 'y')),
                                 {.peer = server.local_endpoint()}));
         }
-        EXPECT_FALSE(out.add(buffer("z"), {})) << "it is full";
+        EXPECT_FALSE(out.add(buffer("z"), {})); // it is full
         EXPECT_EQ(co_await net::send_batch(client, out), 16);
         EXPECT_EQ(out.size(), 16U);
         net::datagram_batch echo(5, 32);
@@ -161,7 +161,7 @@ TEST_F(Datagrams, ABatchIsSentBackAsItCame) {
         }
         in.clear();
         EXPECT_EQ(in.size(), 0U);
-        EXPECT_FALSE(in.add(buffer(std::string(33, 'x')), {})) << "longer than a piece";
+        EXPECT_FALSE(in.add(buffer(std::string(33, 'x')), {})); // longer than a piece
     }());
 }
 

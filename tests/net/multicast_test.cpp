@@ -204,13 +204,13 @@ TEST(Multicast, Ipv6GroupsAreJoinedAndLeft) {
         const net::socket s = net::socket::create_udp(AF_INET6);
         EXPECT_EQ(net::join_group(s, {"ff02::c0:1177", 0}, lo), 0);
         EXPECT_TRUE(is_listed(lo.index(), hex));
-        EXPECT_EQ(net::leave_group(s, {scoped, 0}), 0) << "the scope is the interface";
+        EXPECT_EQ(net::leave_group(s, {scoped, 0}), 0); // the scope is the interface
         EXPECT_FALSE(is_listed(lo.index(), hex));
         EXPECT_EQ(net::join_group(s, {scoped, 0}), 0);
         EXPECT_TRUE(is_listed(lo.index(), hex));
         EXPECT_EQ(net::join_group(s, {scoped, 0}, net::network_interface(no_interface)), -EINVAL);
     }
-    EXPECT_FALSE(is_listed(lo.index(), hex)) << "the end of the socket leaves it";
+    EXPECT_FALSE(is_listed(lo.index(), hex)); // the end of the socket leaves it
 }
 
 TEST(Multicast, OptionsReachTheSocket) {
@@ -224,7 +224,7 @@ TEST(Multicast, OptionsReachTheSocket) {
     EXPECT_EQ(option<int>(s, IPPROTO_IP, IP_MULTICAST_TTL), 7);
     EXPECT_EQ(option<int>(s, IPPROTO_IP, IP_MULTICAST_LOOP), 0);
     EXPECT_EQ(net::set_multicast(s, {.hops = 255}), 0);
-    EXPECT_EQ(option<int>(s, IPPROTO_IPV6, IPV6_MULTICAST_IF), index) << "it is left as it was";
+    EXPECT_EQ(option<int>(s, IPPROTO_IPV6, IPV6_MULTICAST_IF), index); // it is left as it was
     EXPECT_EQ(option<int>(s, IPPROTO_IPV6, IPV6_MULTICAST_HOPS), 255);
     EXPECT_EQ(net::set_multicast(s, {.interface = net::network_interface(), .loop = true}), 0);
     EXPECT_EQ(option<int>(s, IPPROTO_IPV6, IPV6_MULTICAST_IF), 0);
@@ -244,15 +244,15 @@ task<> check_errors(std::string_view group, std::string_view a, std::string_view
     const net::network_interface first(1); // exists in a world, and usually is loopback
     const int family = any.family();
     const net::socket s = net::socket::create_udp(family);
-    EXPECT_EQ(net::join_group(s, one, first), -EINVAL) << "not a group";
+    EXPECT_EQ(net::join_group(s, one, first), -EINVAL); // not a group
     EXPECT_EQ(net::join_group(s, any, net::network_interface(no_interface)), -ENODEV);
     EXPECT_EQ(net::join_group(s, net::unix_address("x")), -EAFNOSUPPORT);
     EXPECT_EQ(net::leave_group(s, any, first), -EADDRNOTAVAIL);
     EXPECT_EQ(net::join_group(s, any, first), 0);
     EXPECT_EQ(net::join_group(s, any, first), -EADDRINUSE);
-    EXPECT_EQ(net::join_source_group(s, any, one, first), 0) << "in place of all sources";
+    EXPECT_EQ(net::join_source_group(s, any, one, first), 0); // in place of all sources
     EXPECT_EQ(net::leave_source_group(s, any, one, first), 0);
-    EXPECT_EQ(net::leave_group(s, any, first), -EADDRNOTAVAIL) << "it was the only source";
+    EXPECT_EQ(net::leave_group(s, any, first), -EADDRNOTAVAIL); // it was the only source
     EXPECT_EQ(net::join_group(s, any, first), 0);
     EXPECT_EQ(net::leave_source_group(s, any, one, first), -EADDRNOTAVAIL);
     EXPECT_EQ(net::leave_group(s, any, first), 0);
@@ -261,7 +261,7 @@ task<> check_errors(std::string_view group, std::string_view a, std::string_view
     EXPECT_EQ(net::join_group(s, any, first), -EADDRINUSE);
     EXPECT_EQ(net::leave_source_group(s, any, two, first), -EADDRNOTAVAIL);
     EXPECT_EQ(net::join_source_group(s, any, two, first), 0);
-    EXPECT_EQ(net::leave_group(s, any, first), 0) << "all its sources";
+    EXPECT_EQ(net::leave_group(s, any, first), 0); // all its sources
     EXPECT_EQ(net::leave_group(s, any, first), -EADDRNOTAVAIL);
     const net::endpoint foreign(family == AF_INET ? "::1" : "127.0.0.1", 0);
     EXPECT_EQ(net::join_source_group(s, any, foreign, first), -EINVAL);
@@ -351,7 +351,7 @@ TEST(SimMulticast, APartitionAndACrashSeparateMembers) {
     from.co_spawn(tell(family, "3"));
     w.run();
     EXPECT_EQ(b, (texts{"2", "3"}));
-    EXPECT_EQ(c, (texts{"1"})) << "a restarted host has no members";
+    EXPECT_EQ(c, (texts{"1"})); // a restarted host has no members
 }
 
 TEST(SimMulticast, ASourceThatWasNotJoinedIsNotReceived) {

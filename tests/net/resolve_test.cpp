@@ -212,7 +212,7 @@ TEST(Resolve, AStopEndsTheAwaitWhileTheLookUpBlocks) {
         found.cancel();
         try {
             (void)co_await found;
-            ADD_FAILURE() << "not cancelled";
+            ADD_FAILURE() << "the look-up was not cancelled";
         } catch (const std::system_error& e) {
             EXPECT_EQ(e.code(), std::errc::operation_canceled);
             EXPECT_TRUE(contains(e.what(), "slow.example")) << e.what();
@@ -227,7 +227,7 @@ TEST(Resolve, AStopBeforeTheLookUp) {
         found.cancel();
         try {
             (void)co_await found;
-            ADD_FAILURE() << "not cancelled";
+            ADD_FAILURE() << "the look-up was not cancelled";
         } catch (const std::system_error& e) {
             EXPECT_EQ(e.code(), std::errc::operation_canceled);
         }
@@ -292,7 +292,7 @@ TEST(Resolve, TheContextMayGoBeforeTheAnswer) {
         io_context context;
         context.co_spawn([]() -> task<> {
             (void)co_await net::resolve("slow.example", 1);
-            ADD_FAILURE() << "was resumed";
+            ADD_FAILURE() << "the coroutine was resumed";
         }());
         context.start();
         with_fake_lookup::wait_for_calls(1);

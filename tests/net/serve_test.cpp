@@ -118,9 +118,9 @@ struct stay_idle {
         for (int i = 0; i < 10; ++i) { // in total longer than the limit
             co_await sleep_for(20ms);
             EXPECT_EQ((co_await s.send({&c, 1})), 1);
-            EXPECT_EQ((co_await s.recv({&c, 1})), 1) << "it is not idle";
+            EXPECT_EQ((co_await s.recv({&c, 1})), 1); // it is not idle
         }
-        EXPECT_EQ((co_await s.recv({&c, 1})), 0) << "now it has been idle for too long";
+        EXPECT_EQ((co_await s.recv({&c, 1})), 0); // now it has been idle for too long
         EXPECT_GE(std::chrono::steady_clock::now() - begin, 300ms);
     }
 };
@@ -163,7 +163,7 @@ struct never_end {
         co_await connect_and_echo(s, where);
         char c = 'x';
         server.cancel();
-        EXPECT_EQ((co_await s.recv({&c, 1})), 0) << "the time of grace is over";
+        EXPECT_EQ((co_await s.recv({&c, 1})), 0); // the time of grace is over
     }
 };
 
@@ -242,7 +242,7 @@ TEST(NetServe, G12_AnExceptionEndsItsConnectionAlone) {
 TEST(NetServe, ACancellationWithoutAStopRequestDoesNotEndIt) {
     struct client {
         task<> operator()(endpoint where, join_handle<void>&) const {
-            EXPECT_GE(co_await io::cancel_all(), 1) << "the accept";
+            EXPECT_GE(co_await io::cancel_all(), 1); // the accept
             EXPECT_TRUE(co_await ask(where, "still there"));
         }
     };
@@ -315,7 +315,7 @@ TEST(NetServe, ADestroyedServerEndsWithoutGrace) {
             char c;
             EXPECT_EQ((co_await s.recv({&c, 1})), 0);
         }
-        EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s) << "there is no time of grace";
+        EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s); // there is no time of grace
     };
     rt.block_on(main(rt, meter));
     EXPECT_EQ(meter->metrics().accepted, 6U);

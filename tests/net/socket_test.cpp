@@ -74,7 +74,7 @@ TEST_F(NetSocket, MovesAndReleases) {
     net::socket c = net::socket::create_tcp();
     const int old = c.native_handle();
     c = std::move(b);
-    EXPECT_FALSE(coil_test::is_open(old)) << "assigning closes what was owned";
+    EXPECT_FALSE(coil_test::is_open(old)); // assigning closes what was owned
     EXPECT_EQ(c.native_handle(), fd);
     auto& self = c;
     c = std::move(self);
@@ -119,7 +119,7 @@ TEST_F(NetSocket, CloseGivesUpOwnership) {
         EXPECT_EQ(co_await s.close(), 0);
         EXPECT_FALSE(s);
         EXPECT_FALSE(file.is_open());
-        EXPECT_EQ(co_await s.close(), -EBADF) << "twice";
+        EXPECT_EQ(co_await s.close(), -EBADF); // twice
     };
     coil::run(main());
 }
@@ -151,7 +151,7 @@ TEST_F(NetSocket, CloseInTheMiddleOfASuccessfulChain) {
         connection c = co_await connected();
         const coil_test::open_file file(c.client.native_handle());
         EXPECT_EQ(co_await (c.client.shutdown_write() && c.client.close() && io::nop()), 0);
-        EXPECT_FALSE(c.client) << "closed, so the socket must not own the number any more";
+        EXPECT_FALSE(c.client); // closed, so the socket must not own the number any more
         EXPECT_FALSE(file.is_open());
     };
     coil::run(main());
@@ -163,7 +163,7 @@ TEST_F(NetSocket, CloseInAChainThatIsTooLongDoesNotHappen) {
         net::socket s = net::socket::create_tcp();
         auto four = [] { return io::nop() && io::nop() && io::nop() && io::nop(); };
         EXPECT_EQ(co_await (four() && four() && s.close()), -E2BIG);
-        EXPECT_TRUE(s) << "nothing was done, so it is still open";
+        EXPECT_TRUE(s); // nothing was done, so it is still open
         EXPECT_TRUE(coil_test::is_open(s.native_handle()));
     };
     coil_test::run_on(ctx, main());
@@ -240,7 +240,7 @@ TEST_F(NetSocket, SendAllAndRecvAllMoveMegabytesBothWays) {
         const int n = co_await s.recv_all(data);
         EXPECT_EQ(n, static_cast<int>(data.size()));
         char c;
-        EXPECT_EQ((co_await s.recv_all({&c, 1})), 0) << "the end";
+        EXPECT_EQ((co_await s.recv_all({&c, 1})), 0); // the end
     };
     auto main = [](auto out, auto in) -> task<> {
         connection c = co_await connected();
@@ -280,8 +280,8 @@ TEST_F(NetSocket, HalfClosedStillReceives) {
         EXPECT_EQ(co_await (c.client.send("request") && c.client.shutdown_write()), 0);
         char buf[16];
         EXPECT_EQ(co_await c.server.recv(buf), 7);
-        EXPECT_EQ(co_await c.server.recv(buf), 0) << "the peer has finished";
-        EXPECT_EQ(co_await c.server.send("answer"), 6) << "the peer still receives";
+        EXPECT_EQ(co_await c.server.recv(buf), 0);      // the peer has finished
+        EXPECT_EQ(co_await c.server.send("answer"), 6); // the peer still receives
         EXPECT_EQ(co_await c.server.close(), 0);
         EXPECT_EQ(co_await c.client.recv(buf), 6);
         EXPECT_EQ(co_await c.client.recv(buf), 0);
@@ -347,7 +347,7 @@ TEST_F(NetSocket, APeerThatVanishesInMidSend_NoSignal) {
         auto h = coil::spawn(f(c.server, data));
         char buf[1024];
         EXPECT_GT(co_await c.client.recv(buf), 0);
-        EXPECT_FALSE(h.done()) << "more than the buffers hold";
+        EXPECT_FALSE(h.done()); // more than the buffers hold
         c.client = net::socket();
         const int n = co_await h;
         EXPECT_TRUE(n == -ECONNRESET || n == -EPIPE) << n;
@@ -359,14 +359,14 @@ TEST_F(NetSocket, APeerThatVanishesInMidSend_NoSignal) {
 
 TEST_F(NetSocket, ConnectWithoutAListenerIsRefused) {
     auto main = []() -> task<> {
-        inet_address nobody;
+        inet_address unused_address;
         {
             const acceptor ac{inet_address{"127.0.0.1", 0}};
-            nobody = ac.local_address();
+            unused_address = ac.local_address();
         }
         net::socket s = net::socket::create_tcp();
-        EXPECT_EQ(co_await s.connect(nobody), -ECONNREFUSED);
-        EXPECT_EQ(co_await timeout(s.connect(nobody), 5s), -ECONNREFUSED);
+        EXPECT_EQ(co_await s.connect(unused_address), -ECONNREFUSED);
+        EXPECT_EQ(co_await timeout(s.connect(unused_address), 5s), -ECONNREFUSED);
     };
     coil::run(main());
 }

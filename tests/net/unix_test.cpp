@@ -69,7 +69,7 @@ TEST_F(UnixSocket, AbstractNames) {
     acceptor ac{name};
     EXPECT_EQ(ac.local_endpoint(), endpoint(name));
     coil::run(echo_once(ac, SOCK_STREAM));
-    EXPECT_THROW(acceptor{name}, std::system_error) << "the first acceptor has the name";
+    EXPECT_THROW(acceptor{name}, std::system_error); // the first acceptor has the name
 }
 
 TEST_F(UnixSocket, AStringConvertsToAnEndpoint) {
@@ -169,7 +169,7 @@ TEST_F(UnixSocket, DatagramsOverUdp) {
             EXPECT_EQ(co_await a.send_to("hello", b.local_endpoint()), 5);
             char buf[3];
             const net::received_from got = co_await b.recv_from(buf, MSG_TRUNC);
-            EXPECT_EQ(got.result, 5) << "the datagram's own length";
+            EXPECT_EQ(got.result, 5); // the datagram's own length
             EXPECT_EQ(got.peer, a.local_endpoint());
             // With the signatures of sendto(2) and recvfrom(2).
             const endpoint to = b.local_endpoint();
@@ -238,7 +238,7 @@ task<> pass(net::socket& from, net::socket& to, std::vector<int> fds) {
         struct ::stat received{};
         EXPECT_EQ(::fstat(fds[i], &sent), 0);
         EXPECT_EQ(::fstat(fd, &received), 0);
-        EXPECT_EQ(sent.st_ino, received.st_ino) << "the same file";
+        EXPECT_EQ(sent.st_ino, received.st_ino); // the same file
         EXPECT_NE(::fcntl(fd, F_GETFD) & FD_CLOEXEC, 0);
     }
 }

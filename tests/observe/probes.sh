@@ -15,10 +15,10 @@ skip() {
 
 case $(uname -m) in
     x86_64 | aarch64) ;;
-    *) skip "there are no probes on $(uname -m)" ;;
+    *) skip "coil has no probes on $(uname -m)" ;;
 esac
 
-# ---- without a tool that attaches
+# ---- the notes in the ELF file, without a tracer
 
 if command -v readelf >/dev/null; then
     notes=$(readelf -n "$program")
@@ -46,7 +46,7 @@ finish() {
 }
 trap finish EXIT
 read -r line <&"${server[0]}"
-[[ $line == ready ]] || fail "the program says '$line'"
+[[ $line == ready ]] || fail "expected 'ready' from the program: '$line'"
 
 # watch SCRIPT PATTERN: runs the script for a second and looks for the pattern in its output.
 watch() {

@@ -63,7 +63,7 @@ TEST(StallPlaces, TheEndIsPassedOnIfTheBeginningWas) {
     EXPECT_TRUE(places.holds_back());
     reported_stall none;
     EXPECT_FALSE(places.take_due(1, 10 * second, interval, none));
-    EXPECT_FALSE(places.take_due(2, 11 * second, interval, none)) << "of another run";
+    EXPECT_FALSE(places.take_due(2, 11 * second, interval, none)); // of another run
     const auto due = places.take_due(1, 11 * second, interval, none);
     ASSERT_TRUE(due);
     EXPECT_EQ(due->times, 2U);

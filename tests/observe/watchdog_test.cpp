@@ -167,7 +167,7 @@ TEST_P(Watchdog, NamesTheFunctionThatBlocksWhileItDoes) {
     EXPECT_EQ(ends[0].what, kind::long_turn);
     EXPECT_GE(ends[0].duration, coil_test::sanitized ? 1200ms : 300ms);
     EXPECT_EQ(ends[0].duration, ctx.metrics().longest_turn);
-    EXPECT_GE(ends[0].longest, ends[0].duration) << "of all contexts of the process";
+    EXPECT_GE(ends[0].longest, ends[0].duration); // of all contexts of the process
     EXPECT_EQ(ends[0].stack, report.stack);
     EXPECT_EQ(ends[0].awaits, report.awaits);
     EXPECT_EQ(ends[0].task, "the slow one");
@@ -272,7 +272,7 @@ TEST_P(Watchdog, ReportsACallThatItsSignalEnds) {
             "sleeper");
         const auto begin = std::chrono::steady_clock::now();
         ctx.run();
-        EXPECT_LT(std::chrono::steady_clock::now() - begin, 8s) << "no signal has ended the sleep";
+        EXPECT_LT(std::chrono::steady_clock::now() - begin, 8s); // no signal has ended the sleep
         const auto reports_so_far = reports.of(kind::long_turn);
         ASSERT_EQ(reports_so_far.size(), i);
         const stall_report& report = reports_so_far.back();
@@ -381,12 +381,12 @@ TEST_P(Watchdog, LimitsTheRateAndCountsByPlace) {
     EXPECT_EQ(blocked[0].times, 1U);
     EXPECT_FALSE(blocked[0].has_ended);
     EXPECT_EQ(blocked[1].times, 3U);
-    EXPECT_TRUE(blocked[1].has_ended) << "it was held back until after its end";
+    EXPECT_TRUE(blocked[1].has_ended); // it was held back until after its end
     // A part of a turn: accurate to a tick.
     EXPECT_GE(blocked[1].duration, 220ms);
     EXPECT_GE(blocked[1].longest, blocked[1].duration);
     EXPECT_EQ(count_of(to_string(blocked[1]), "(3 times)"), 1U);
-    EXPECT_EQ(reports.ends().size(), 2U) << "of the first one at each place";
+    EXPECT_EQ(reports.ends().size(), 2U); // of the first one at each place
     EXPECT_EQ(ctx.metrics().long_turns, 5U);
 }
 
@@ -499,7 +499,7 @@ TEST_P(Watchdog, KeepsTheReportOfAFullPoolForTheNextContext) {
         runs_for(25ms);
         const std::size_t before = reports.size();
         std::this_thread::sleep_for(150ms);
-        EXPECT_EQ(reports.size(), before) << "there is no context";
+        EXPECT_EQ(reports.size(), before); // there is no context
     }
     const std::size_t before = reports.of(kind::full_pool).size();
     runs_for(300ms);

@@ -58,7 +58,7 @@ TEST_F(Process, StreamsAreByteStreams) {
         EXPECT_EQ(co_await p.stdin().shutdown_write(), 0);
         EXPECT_FALSE((co_await r.read_until('\n')).has_value());
         EXPECT_TRUE((co_await p.wait()).success());
-        EXPECT_TRUE((co_await p.wait()).success()) << "again";
+        EXPECT_TRUE((co_await p.wait()).success()); // again
         EXPECT_EQ(p.kill(SIGTERM), -ESRCH);
     };
     coil::run(main());
@@ -130,7 +130,7 @@ TEST_F(Process, FilesNullAndDescriptors) {
         EXPECT_TRUE(coil::run(run_shell("echo hi", options)).status.success());
         char buf[8];
         EXPECT_EQ(::read(pipe.in, buf, sizeof buf), 3);
-        EXPECT_TRUE(coil_test::is_open(pipe.out)) << "the caller still owns it";
+        EXPECT_TRUE(coil_test::is_open(pipe.out)); // the caller still owns it
     }
     options.standard_input = redirect::file(directory / "nothing");
     try {
@@ -174,7 +174,7 @@ TEST_F(Process, TheChildHasCleanSignalsAndNoDescriptorsOfItsParent) {
     const std::size_t ignored = got.out.find("SigIgn:");
     ASSERT_NE(ignored, std::string::npos);
     const auto mask = std::stoull(got.out.substr(ignored + 7), nullptr, 16);
-    EXPECT_EQ(mask & 0x7fffffff, 0U) << "only the 31 standard signals are compared";
+    EXPECT_EQ(mask & 0x7fffffff, 0U); // only the 31 standard signals are compared
 }
 
 TEST_F(Process, WritingToAChildThatDoesNotReadRaisesNoSIGPIPE) {
@@ -212,7 +212,7 @@ TEST_F(Process, TerminateKillsAProcessThatIgnoresSIGTERM) {
         EXPECT_EQ((co_await p.terminate(10ms)).signal(), SIGKILL);
         EXPECT_EQ(co_await p.stdout().read_some(mutable_buffer()), 0);
         char c;
-        EXPECT_EQ((co_await p.stdout().read_some({&c, 1})), 0) << "no process of the group is left";
+        EXPECT_EQ((co_await p.stdout().read_some({&c, 1})), 0); // no process of the group is left
     };
     coil::run(main());
 }

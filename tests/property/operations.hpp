@@ -195,7 +195,7 @@ task<int> await_other(world& w, lease buffer, Awaitable operation) {
     await_probe probe(w);
     const int result = co_await std::move(operation);
     probe.resumed();
-    EXPECT_LE(result, 0) << "a nop's or a failure";
+    EXPECT_LE(result, 0); // a nop's or a failure
     co_return result;
 }
 

@@ -135,7 +135,7 @@ TEST(Counter, WithoutDataSyncTheSimulatorFindsALostRequest) {
     }
     ASSERT_NE(broken, "") << "not found in 10000 seeds";
     RecordProperty("seed", std::to_string(seed - 1));
-    EXPECT_EQ(play(seed - 1, durability::no_data_sync), broken) << "a seed plays the same again";
+    EXPECT_EQ(play(seed - 1, durability::no_data_sync), broken); // a seed plays the same again
     EXPECT_EQ(play(seed - 1, durability::full), "") << "SEED=" << seed - 1;
 }
 

@@ -223,8 +223,8 @@ TEST(SimExamples, ChargenSendsItsPatternUntilTheClientHasEnough) {
             run_in(w, w.host("client"), read_some(server.address(19), pattern.size() + 1000));
         EXPECT_EQ(text.size(), pattern.size() + 1000);
         EXPECT_TRUE(text == (pattern + pattern).substr(0, text.size())) << "SEED=" << seed;
-        EXPECT_EQ(server.open_descriptors().size(), 1U)
-            << "the session has noticed the end and closed its socket";
+        // The session has noticed the end and closed its socket.
+        EXPECT_EQ(server.open_descriptors().size(), 1U);
         return !testing::Test::HasFailure();
     }));
 }

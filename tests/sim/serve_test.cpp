@@ -122,7 +122,7 @@ stop_result stop_with(context_clock::duration time) {
         limits()));
     auto asking = w.host("client").spawn(ask(server.address(80), 1s, 1));
     w.run_for(1s);
-    EXPECT_FALSE(asking.done()) << "it waits for an answer";
+    EXPECT_FALSE(asking.done()); // it waits for an answer
     const auto begin = w.now();
     serving.cancel();
     w.run_until([&] { return serving.done(); });

@@ -192,7 +192,7 @@ TEST(SimStream, StalledDataArrivesWhenThePartitionIsHealed) {
     w.run_for(30s);
     w.heal(server, client);
     w.run_for(30s);
-    EXPECT_FALSE(result.done()) << "the connection still works";
+    EXPECT_FALSE(result.done()); // the connection still works
 }
 
 TEST(SimStream, ARestartedHostDoesNotKnowItsOldConnections) {

@@ -27,7 +27,7 @@ TEST(SimUnix, AcceptorOnAPathAndAnAbstractName) {
     sim::host& h = w.host("a");
     h.co_spawn(echo_over(net::unix_address("/tmp/s")));
     w.run();
-    EXPECT_TRUE(h.list("/tmp").empty()) << "the acceptor has removed its file";
+    EXPECT_TRUE(h.list("/tmp").empty()); // the acceptor has removed its file
     h.co_spawn(echo_over(net::unix_address::abstract("s")));
     w.run();
 }

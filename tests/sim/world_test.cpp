@@ -306,12 +306,12 @@ TEST(SimWorld, NamesOfHostsAreResolved) {
     w.host("b");
     auto b = a.spawn(resolve_to_text("b", "80"));
     auto itself = a.spawn(resolve_to_text("localhost", "80"));
-    auto nobody = a.spawn(resolve_to_text("example.org", "80"));
+    auto unknown_host = a.spawn(resolve_to_text("example.org", "80"));
     auto service = a.spawn(resolve_to_text("b", "no such service"));
     w.run();
     EXPECT_EQ(b.get(), "10.0.0.2:80 [fd00::2]:80 ");
     EXPECT_EQ(itself.get(), "[::1]:80 127.0.0.1:80 ");
-    EXPECT_NE(nobody.get().find("cannot resolve \"example.org\""), std::string::npos);
+    EXPECT_NE(unknown_host.get().find("cannot resolve \"example.org\""), std::string::npos);
     EXPECT_NE(service.get().find("cannot resolve \"b\""), std::string::npos);
 }
 

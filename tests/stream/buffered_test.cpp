@@ -29,7 +29,7 @@ task<std::vector<std::string>> all_lines(std::string text, std::size_t step, std
     while (auto line = co_await lines.next()) {
         all.emplace_back(*line);
     }
-    EXPECT_FALSE((co_await lines.next()).has_value()) << "the end stays the end";
+    EXPECT_FALSE((co_await lines.next()).has_value()); // the end stays the end
     co_return all;
 }
 
@@ -69,7 +69,7 @@ TEST(BufferedReader, ALineThatIsTooLongThrowsAndConsumesNothing) {
         EXPECT_TRUE(has_thrown);
         EXPECT_EQ((co_await r.read_until('\n', 5)).value(), "12345");
         EXPECT_TRUE(r.delimited());
-        EXPECT_EQ((co_await r.read_until('\n', 4)).value(), "1234") << "just as long as it may be";
+        EXPECT_EQ((co_await r.read_until('\n', 4)).value(), "1234"); // just as long as it may be
         EXPECT_EQ((co_await r.read_until('\n', 4)).value(), "x");
         EXPECT_FALSE(r.delimited());
         EXPECT_FALSE((co_await r.read_until('\n', 4)).has_value());
@@ -164,7 +164,7 @@ TEST(BufferedReader, EachReadFailedOnce_NothingIsLost) {
     while (coil::run(main(fails_at))) {
         ++fails_at;
     }
-    EXPECT_EQ(fails_at, 8) << "seven reads and the end";
+    EXPECT_EQ(fails_at, 8); // seven reads and the end
 }
 
 TEST(BufferedReader, OwnsAnRvalueStream) {
@@ -232,7 +232,7 @@ TEST(BufferedWriter, GathersSmallWrites) {
         EXPECT_EQ(co_await w.write(""), 0);
         EXPECT_EQ(sink.calls(), 0);
         EXPECT_EQ(w.pending(), 5U);
-        EXPECT_EQ(co_await w.write("fghi"), 4) << "does not fit into the rest of the buffer";
+        EXPECT_EQ(co_await w.write("fghi"), 4); // does not fit into the rest of the buffer
         EXPECT_EQ(sink.text, "abcde");
         EXPECT_EQ(co_await w.flush(), 0);
         EXPECT_EQ(sink.text, "abcdefghi");
@@ -240,7 +240,7 @@ TEST(BufferedWriter, GathersSmallWrites) {
         EXPECT_EQ(co_await w.write("larger than the buffer"), 22);
         EXPECT_EQ(w.pending(), 0U);
         EXPECT_EQ(co_await w.flush(), 0);
-        EXPECT_EQ(sink.calls(), 3) << "a flush of nothing makes no call";
+        EXPECT_EQ(sink.calls(), 3); // a flush of nothing makes no call
         EXPECT_EQ(co_await w.write("x"), 1);
         EXPECT_EQ(co_await w.shutdown_write(), 0);
         EXPECT_TRUE(sink.is_shut_down);

@@ -95,10 +95,10 @@ TEST(StreamDuplex, HalfCloseGoesThrough) {
         EXPECT_EQ(co_await client.shutdown_write(), 0);
         char buf[64];
         EXPECT_EQ((co_await server.recv_all({buf, 8})), 8);
-        EXPECT_EQ(co_await server.recv(buf), 0) << "the client has nothing more to say";
+        EXPECT_EQ(co_await server.recv(buf), 0); // the client has nothing more to say
         EXPECT_EQ(co_await server.send_all("a longer answer"), 15);
         EXPECT_EQ(co_await server.close(), 0);
-        EXPECT_EQ((co_await client.recv_all(buf)), 15) << "until the end";
+        EXPECT_EQ((co_await client.recv_all(buf)), 15); // until the end
         const duplex_counts counts = co_await running;
         EXPECT_EQ(counts.a_to_b, 8U);
         EXPECT_EQ(counts.b_to_a, 15U);
@@ -450,7 +450,7 @@ TEST(StreamDuplex, G4_UnderAllFaultsDataIsIntactAndNothingLeaks) {
             complete += done.done() && done.get() ? 1 : 0;
         }
         w.run_for(1h);
-        EXPECT_LE(middle.open_descriptors().size(), 1U) << "only the acceptor";
+        EXPECT_LE(middle.open_descriptors().size(), 1U); // only the acceptor
     });
     EXPECT_GT(complete, 50) << "of 300";
 }

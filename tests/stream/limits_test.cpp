@@ -53,7 +53,7 @@ TEST(StreamLimits, OfReadUntilAndOfLinesThrow) {
         EXPECT_EQ(co_await stopped(error_of(forever)), std::errc::operation_canceled);
         EXPECT_EQ(co_await stopped(error_of(next)), std::errc::operation_canceled);
         EXPECT_EQ(co_await there.send_all("ly\n"), 3);
-        EXPECT_EQ(co_await lines.next(), "partly") << "nothing was consumed";
+        EXPECT_EQ(co_await lines.next(), "partly"); // nothing was consumed
     }());
 }
 
@@ -111,7 +111,7 @@ TEST(StreamLimits, OfABufferedWriterAreResults) {
         writer w{here};
         const std::string much(1 << 22, 'x'); // more than the socket takes
         EXPECT_EQ(co_await timeout(w.write(much), 5ms), -ETIMEDOUT);
-        EXPECT_EQ(co_await w.write("y"), 1) << "it fits into the buffer";
+        EXPECT_EQ(co_await w.write("y"), 1); // it fits into the buffer
         EXPECT_EQ(co_await timeout(w.flush(), 5ms), -ETIMEDOUT);
         EXPECT_EQ(co_await stopped(w.flush()), -ECANCELED);
         EXPECT_EQ(w.pending(), 1U);

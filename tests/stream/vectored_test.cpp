@@ -95,7 +95,7 @@ TEST(StreamVectored, OneCallGetsSeveralBuffers) {
         const std::string text = pattern(100);
         vectored_script_sink sink(1000);
         EXPECT_EQ(co_await writev_all(sink, cut(text, 5)), 100);
-        EXPECT_EQ(sink.most_buffers, 4U) << "without the empty one";
+        EXPECT_EQ(sink.most_buffers, 4U); // without the empty one
     }());
 }
 
@@ -118,8 +118,8 @@ TEST(StreamVectored, AnErrorOfAnyCallIsReported) {
         EXPECT_EQ(coil::run(main(vectored_script_sink(3, call, -ECONNRESET))), -ECONNRESET);
         EXPECT_EQ(coil::run(main(script_sink(3, call, -ECONNRESET))), -ECONNRESET);
     }
-    EXPECT_EQ(coil::run(main(vectored_script_sink(3, 4))), 10) << "four calls suffice";
-    EXPECT_EQ(coil::run(main(vectored_script_sink(0))), -EIO) << "it takes nothing";
+    EXPECT_EQ(coil::run(main(vectored_script_sink(3, 4))), 10); // four calls suffice
+    EXPECT_EQ(coil::run(main(vectored_script_sink(0))), -EIO);  // it takes nothing
 }
 
 TEST(StreamVectored, WithoutAVectoredFormTheFirstBufferIsUsed) {

@@ -79,7 +79,7 @@ void fill(channel<large>& ch) {
 task<> takes_one(channel<large>& ch) {
     try {
         static_cast<void>(co_await ch.recv());
-        ADD_FAILURE() << "it was asked to stop";
+        ADD_FAILURE() << "the stop request was ignored";
     } catch (const std::system_error& e) {
         EXPECT_EQ(e.code(), std::errc::operation_canceled);
     }
@@ -128,7 +128,7 @@ TEST(ChannelMemory, G6_ADiscardedReceiverLosesNothing) {
         };
         try {
             co_await when_all(ch.recv(), fails());
-            ADD_FAILURE() << "the failure was expected";
+            ADD_FAILURE() << "when_all() did not throw";
         } catch (const std::runtime_error&) {
             EXPECT_TRUE(ch.try_send(large(2))); // no space for an element that is put back
         }

@@ -362,7 +362,7 @@ void expect_full_then_closed(channel<kept>& ch) {
     }
     EXPECT_FALSE(ch.try_send(std::move(one)));
     EXPECT_NE(one.value, nullptr); // NOLINT(bugprone-use-after-move): a refused value is kept
-    EXPECT_FALSE(ch.is_closed()) << "full";
+    EXPECT_FALSE(ch.is_closed());  // full
     ch.close();
     EXPECT_FALSE(ch.try_send(std::move(one)));
     EXPECT_NE(one.value, nullptr); // NOLINT(bugprone-use-after-move)

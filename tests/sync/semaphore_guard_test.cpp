@@ -113,7 +113,7 @@ TEST(SemaphoreGuard, AStopAfterTheHandOverReturnsThePermit) {
         auto waiter = spawn(
             [](counting_semaphore<>& mine) -> task<> {
                 const auto one = co_await mine.acquire_guard();
-                ADD_FAILURE() << "it was asked to stop";
+                ADD_FAILURE() << "the stop request was ignored";
             }(slots),
             source.get_token());
         co_await yield();

@@ -10,7 +10,7 @@ namespace sync_test {
 
 using namespace coil;
 
-/// Whether a task ended because a stop was requested.
+/// Whether a task ended with operation_canceled, as after a stop request.
 inline bool ended_by_stop(const std::exception_ptr& error) {
     try {
         if (error) {

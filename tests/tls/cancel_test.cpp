@@ -155,7 +155,7 @@ TEST(TlsCancel, EveryTransferFailedOnceAndTheCallRepeated) {
         }
         EXPECT_GT(at, 12);
         EXPECT_LT(at, 200);
-        EXPECT_GT(interruptions, at / 2) << "a write that took its data reports no error";
+        EXPECT_GT(interruptions, at / 2); // a write that took its data reports no error
     }
 }
 
@@ -197,7 +197,7 @@ TEST(TlsCancel, G5_EveryAwaitDestroyed) {
 
 TEST(TlsCancel, ADestroyedTransferEndsTheConnection) {
     two_ends both;
-    coil::run(shake_well(both));
+    coil::run(expect_handshake(both));
     {
         io_context context;
         auto reading = [](tls::stream& s, io_context& c) -> task<> {
@@ -227,7 +227,7 @@ TEST(TlsCancel, Timeouts) {
         EXPECT_EQ(co_await timeout(both.client.handshake("example.test"), 5ms), -ETIMEDOUT);
         EXPECT_EQ(co_await timeout(both.client.handshake("example.test"), 5ms), -ETIMEDOUT);
         auto serving = coil::spawn(as_server(both.server));
-        EXPECT_EQ(co_await both.client.handshake("example.test"), 0) << "continues";
+        EXPECT_EQ(co_await both.client.handshake("example.test"), 0); // continues
         EXPECT_EQ(co_await serving, 0);
         char buf[8];
         EXPECT_EQ(co_await timeout(both.client.read_some(buf), 5ms), -ETIMEDOUT);
@@ -241,7 +241,7 @@ TEST(TlsCancel, Timeouts) {
 TEST(TlsCancel, AWriteThatIsCancelledLosesAndRepeatsNothing) {
     auto main = []() -> task<> {
         two_ends both;
-        co_await shake_well(both);
+        co_await expect_handshake(both);
         const std::string text = pattern(8 << 20);
         std::size_t accepted = 0;
         auto read = [](tls::stream& s, const std::string& t) -> task<> {

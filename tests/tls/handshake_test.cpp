@@ -19,7 +19,7 @@ void expect_refused(two_ends& both, const std::string& name, const std::string& 
     const auto [client, server] = coil::run(shake(both, name));
     EXPECT_EQ(client, -EKEYREJECTED);
     EXPECT_NE(both.client.last_error().find(reason), std::string::npos) << both.client.last_error();
-    EXPECT_EQ(server, -EPROTO) << "the server receives the client's alert";
+    EXPECT_EQ(server, -EPROTO); // the server receives the client's alert
     EXPECT_NE(both.server.last_error().find("alert"), std::string::npos)
         << both.server.last_error();
 }
@@ -28,7 +28,7 @@ TEST(TlsHandshake, Succeeds) {
     auto main = []() -> task<> {
         two_ends both;
         EXPECT_EQ(both.client.version(), "");
-        co_await shake_well(both);
+        co_await expect_handshake(both);
         EXPECT_EQ(both.client.version(), "TLSv1.3");
         EXPECT_EQ(both.client.cipher(), both.server.cipher());
         EXPECT_EQ(both.server.server_name(), "example.test");
@@ -47,9 +47,9 @@ TEST(TlsHandshake, NamesThatTheCertificateHas) {
     for (const char* name :
          {"example.test", "EXAMPLE.test", "example.test.", "a.wild.test", "127.0.0.1"}) {
         two_ends both;
-        coil::run(shake_well(both, name));
+        coil::run(expect_handshake(both, name));
         if (std::string(name) == "127.0.0.1") {
-            EXPECT_EQ(both.server.server_name(), "") << "SNI does not carry addresses";
+            EXPECT_EQ(both.server.server_name(), ""); // SNI does not carry addresses
         }
     }
 }
@@ -87,7 +87,7 @@ TEST(TlsHandshake, UnverifiedPeersAreAcceptedOnlyOnRequest) {
     trusting.allow_unverified_peers();
     for (const char* name : {"other.test", ""}) {
         two_ends both(trusting, tls::context::server(as_certificate(own)));
-        coil::run(shake_well(both, name));
+        coil::run(expect_handshake(both, name));
         EXPECT_EQ(both.server.server_name(), name);
     }
 }
@@ -98,9 +98,9 @@ TEST(TlsHandshake, AVerifyingClientNeedsAName) {
         EXPECT_EQ(co_await both.client.handshake(""), -EINVAL);
         EXPECT_EQ(co_await both.client.handshake("."), -EINVAL);
         EXPECT_EQ(co_await both.client.handshake(std::string("a\0b", 3)), -EINVAL);
-        EXPECT_EQ(co_await both.client.accept(), -EINVAL) << "a client's context cannot accept";
+        EXPECT_EQ(co_await both.client.accept(), -EINVAL); // a client's context cannot accept
         EXPECT_EQ(co_await both.server.handshake("example.test"), -EINVAL);
-        co_await shake_well(both);
+        co_await expect_handshake(both);
     };
     coil::run(main());
 }
@@ -125,7 +125,7 @@ TEST(TlsHandshake, AlpnChoosesTheServersPreference) {
     tls::context server = server_context();
     server.set_alpn({"h2", "http/1.1"});
     two_ends both(client, server);
-    coil::run(shake_well(both));
+    coil::run(expect_handshake(both));
     EXPECT_EQ(both.client.alpn(), "h2");
     EXPECT_EQ(both.server.alpn(), "h2");
 }
@@ -143,7 +143,7 @@ TEST(TlsHandshake, AlpnWithoutACommonProtocolIsRefused) {
         << both.client.last_error();
 
     two_ends indifferent(client, server_context());
-    coil::run(shake_well(indifferent));
+    coil::run(expect_handshake(indifferent));
     EXPECT_EQ(indifferent.client.alpn(), "");
     EXPECT_THROW(client.set_alpn({""}), std::system_error);
     EXPECT_THROW(client.set_alpn({std::string(256, 'x')}), std::system_error);
@@ -153,7 +153,7 @@ TEST(TlsHandshake, Versions) {
     tls::context old_client = client_context();
     old_client.set_versions(tls::version::tls_1_2, tls::version::tls_1_2);
     two_ends both(old_client, server_context());
-    coil::run(shake_well(both));
+    coil::run(expect_handshake(both));
     EXPECT_EQ(both.client.version(), "TLSv1.2");
 
     tls::context new_server = server_context();
@@ -192,7 +192,7 @@ TEST(TlsHandshake, ClientCertificates) {
                 }
                 co_return co_await both.client.read_some(buf);
             };
-            EXPECT_EQ(coil::run(main(none)), -EPROTO) << "with TLS 1.3, at the first read";
+            EXPECT_EQ(coil::run(main(none)), -EPROTO); // with TLS 1.3, at the first read
         }
         const issued stranger = issue("client", "DNS:client.test", nullptr);
         client.use_certificate(as_certificate(stranger));
@@ -201,7 +201,7 @@ TEST(TlsHandshake, ClientCertificates) {
 
         client.use_certificate(as_certificate(certificates().client));
         two_ends both(client, server);
-        coil::run(shake_well(both));
+        coil::run(expect_handshake(both));
         EXPECT_EQ(both.server.peer_subject(), "CN = client");
     }
 }
@@ -211,7 +211,7 @@ tls::session connect_once(const tls::context& client, const tls::context& server
                           const tls::session& from, bool expect_resumed,
                           const std::string& name = "example.test") {
     auto main = [](two_ends& both, std::string n) -> task<> {
-        co_await shake_well(both, std::move(n));
+        co_await expect_handshake(both, std::move(n));
         EXPECT_EQ(co_await both.server.write_some("x"), 1);
         EXPECT_EQ(co_await read_exactly(both.client, 1), "x");
     };
@@ -261,11 +261,11 @@ TEST(TlsHandshake, AnUnverifiedSessionDoesNotReplaceTheVerification) {
 TEST(TlsHandshake, CertificatesAreReloadedWhileRunning) {
     tls::context server = server_context();
     two_ends before(client_context(), server);
-    coil::run(shake_well(before));
+    coil::run(expect_handshake(before));
     const issued renewed = issue("renewed", "DNS:example.test", &certificates().root);
     std::thread([&] { server.use_certificate(as_certificate(renewed)); }).join();
     two_ends after(client_context(), server);
-    coil::run(shake_well(after));
+    coil::run(expect_handshake(after));
     EXPECT_EQ(before.client.peer_subject(), "CN = example.test");
     EXPECT_EQ(after.client.peer_subject(), "CN = renewed");
 }
@@ -283,7 +283,7 @@ TEST(TlsHandshake, CertificatesByName) {
                                                           {"a.many.test", "CN = wild"},
                                                           {"example.test", "CN = example.test"}}) {
         two_ends both(client_context(), server);
-        coil::run(shake_well(both, name));
+        coil::run(expect_handshake(both, name));
         EXPECT_EQ(both.client.peer_subject(), subject);
     }
 }
@@ -294,7 +294,7 @@ TEST(TlsHandshake, AChainWithAnIntermediateCertificate) {
     const auto chain = tls::certificate::from_pem(leaf.certificate_pem() + middle.certificate_pem(),
                                                   leaf.key_pem());
     two_ends both(client_context(), tls::context::server(chain));
-    coil::run(shake_well(both));
+    coil::run(expect_handshake(both));
     two_ends incomplete(client_context(), tls::context::server(as_certificate(leaf)));
     expect_refused(incomplete, "example.test", "unable to get local issuer certificate");
 }
@@ -324,7 +324,7 @@ TEST(TlsContext, FilesAreRead) {
     tls::context client = tls::context::client();
     client.trust_file(root);
     two_ends both(client, tls::context::server(cert, key));
-    coil::run(shake_well(both));
+    coil::run(expect_handshake(both));
 
     const auto load = [&](const std::string& a, const std::string& b) {
         return failure_of([&] { static_cast<void>(tls::context::server(a, b)); });
@@ -335,7 +335,7 @@ TEST(TlsContext, FilesAreRead) {
     EXPECT_NE(load(cert, other).find("is not that of the certificate"), std::string::npos);
     EXPECT_NE(failure_of([&] { client.trust_file(key); }).find("no valid certificate"),
               std::string::npos);
-    EXPECT_EQ(ERR_peek_error(), 0U) << "nothing is left for other users of OpenSSL";
+    EXPECT_EQ(ERR_peek_error(), 0U); // nothing is left for other users of OpenSSL
     std::filesystem::remove_all(folder);
 }
 
@@ -346,7 +346,7 @@ TEST(TlsContext, ManyStreamsShareOneBioMethod) {
         for (int i = 0; i < 300; ++i) {
             two_ends both(client, server);
             if (i % 100 == 0) {
-                co_await shake_well(both);
+                co_await expect_handshake(both);
             }
         }
     };
@@ -362,7 +362,7 @@ TEST(TlsContext, SeveralThreadsMakeHandshakesWhileCertificatesAreReplaced) {
         threads.emplace_back([&] {
             for (int k = 0; k < 20; ++k) {
                 two_ends both(client, server);
-                coil::run(shake_well(both));
+                coil::run(expect_handshake(both));
             }
         });
     }

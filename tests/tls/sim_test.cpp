@@ -129,7 +129,7 @@ TEST(TlsInAWorld, G4_UnderAllFaultsDataIsIntactAndNothingLeaks) {
             complete += done.done() && done.get() ? 1 : 0;
         }
         w.run_for(1h);
-        EXPECT_LE(h.open_descriptors().size(), 1U) << "only the acceptor";
+        EXPECT_LE(h.open_descriptors().size(), 1U); // only the acceptor
     });
     EXPECT_GT(complete, 30);
 }

@@ -35,7 +35,7 @@ task<> exchange(Stream& a, Stream& b, const std::string& text) {
 TEST(TlsStream, AMebibyteInBothDirectionsAtOnce) {
     auto main = []() -> task<> {
         two_ends both;
-        co_await shake_well(both);
+        co_await expect_handshake(both);
         const std::string text = pattern(1 << 20);
         co_await exchange(both.client, both.server, text);
         EXPECT_EQ(co_await both.client.shutdown(), 0);
@@ -47,7 +47,7 @@ TEST(TlsStream, AMebibyteInBothDirectionsAtOnce) {
 TEST(TlsStream, SizesAroundARecord) {
     auto main = []() -> task<> {
         two_ends both;
-        co_await shake_well(both);
+        co_await expect_handshake(both);
         for (const std::size_t size : {1U, 2U, 255U, 511U, 512U, 513U, 16383U, 16384U, 16385U,
                                        65535U, 65536U, 65537U, 200000U}) {
             const std::string text = pattern(size);
@@ -67,11 +67,11 @@ TEST(TlsStream, SizesAroundARecord) {
 TEST(TlsStream, CloseNotifyEndsOneDirectionAndTheOtherContinues) {
     auto main = []() -> task<> {
         two_ends both;
-        co_await shake_well(both);
+        co_await expect_handshake(both);
         EXPECT_EQ(co_await both.client.write_some("question"), 8);
         EXPECT_EQ(co_await both.client.shutdown_write(), 0);
         EXPECT_EQ(co_await both.client.write_some("more"), -EPIPE);
-        EXPECT_EQ(co_await both.client.shutdown_write(), 0) << "again";
+        EXPECT_EQ(co_await both.client.shutdown_write(), 0); // again
         EXPECT_EQ(co_await read_to_end(both.server), "question");
         EXPECT_EQ(co_await both.server.write_some("answer"), 6);
         EXPECT_EQ(co_await both.server.shutdown(), 0);
@@ -84,7 +84,7 @@ TEST(TlsStream, CloseNotifyEndsOneDirectionAndTheOtherContinues) {
 TEST(TlsStream, ShutdownWaitsForThePeerAndDiscardsItsData) {
     auto main = []() -> task<> {
         two_ends both;
-        co_await shake_well(both);
+        co_await expect_handshake(both);
         EXPECT_EQ(co_await both.server.write_some(pattern(3000)), 3000);
         auto closing = coil::spawn(
             [](tls::stream& s) -> task<int> { co_return co_await s.shutdown(); }(both.client));
@@ -100,11 +100,11 @@ TEST(TlsStream, ShutdownWaitsForThePeerAndDiscardsItsData) {
 TEST(TlsStream, ShutdownAfterThePeerHasClosedEverything) {
     auto main = []() -> task<> {
         two_ends both;
-        co_await shake_well(both);
+        co_await expect_handshake(both);
         EXPECT_EQ(co_await both.server.shutdown_write(), 0);
         EXPECT_EQ(co_await both.server.transport().close(), 0);
-        EXPECT_EQ(co_await both.client.shutdown(), 0)
-            << "EPIPE, but the peer's close_notify has arrived";
+        // EPIPE, but the peer's close_notify has arrived.
+        EXPECT_EQ(co_await both.client.shutdown(), 0);
     };
     coil::run(main());
 }
@@ -112,10 +112,10 @@ TEST(TlsStream, ShutdownAfterThePeerHasClosedEverything) {
 TEST(TlsStream, TruncationIsNotTheEnd) {
     auto main = []() -> task<> {
         two_ends both;
-        co_await shake_well(both);
+        co_await expect_handshake(both);
         EXPECT_EQ(co_await both.server.write_some("all"), 3);
         EXPECT_EQ(co_await both.server.transport().shutdown_write(), 0);
-        EXPECT_EQ(co_await read_exactly(both.client, 3), "all") << "earlier data is returned";
+        EXPECT_EQ(co_await read_exactly(both.client, 3), "all"); // earlier data is returned
         char buf[8];
         for (int i = 0; i < 2; ++i) {
             EXPECT_EQ(co_await both.client.read_some(buf), -ECONNABORTED);
@@ -137,7 +137,7 @@ TEST(TlsStream, TruncationInARecordAndInAHandshake) {
         EXPECT_NE(both.server.last_error().find("during the handshake"), std::string::npos);
 
         two_ends later;
-        co_await shake_well(later);
+        co_await expect_handshake(later);
         EXPECT_EQ(co_await later.server.transport().send("\x17\x03\x03\x01"), 4);
         EXPECT_EQ(co_await later.server.transport().shutdown_write(), 0);
         char buf[8];
@@ -157,10 +157,10 @@ TEST(TlsStream, GarbageFromThePeer) {
             const int result = co_await timeout(std::move(serving), 10s);
             EXPECT_EQ(result, -EPROTO) << both.server.last_error();
             EXPECT_NE(both.server.last_error(), "");
-            EXPECT_EQ(co_await both.server.accept(), -EPROTO) << "the error is permanent";
+            EXPECT_EQ(co_await both.server.accept(), -EPROTO); // the error is permanent
 
             two_ends later;
-            co_await shake_well(later);
+            co_await expect_handshake(later);
             EXPECT_GT(co_await later.server.transport().send(garbage), 0);
             char buf[8];
             EXPECT_EQ(co_await later.client.read_some(buf), -EPROTO) << later.client.last_error();
@@ -230,7 +230,7 @@ TEST(TlsStream, OverATlsStream) {
 TEST(TlsStream, KeyUpdatesInBothDirectionsWhileDataFlows) {
     auto main = []() -> task<> {
         two_ends both;
-        co_await shake_well(both);
+        co_await expect_handshake(both);
         auto update = [](tls::stream& s) -> task<> {
             for (int i = 0; i < 20; ++i) {
                 EXPECT_EQ(co_await s.update_keys(), 0) << s.last_error();
@@ -258,7 +258,7 @@ TEST(TlsStream, KeyUpdatesInBothDirectionsWhileDataFlows) {
 TEST(TlsStream, AReadThatMustWriteDoesNotWaitForThePeer) {
     auto main = []() -> task<> {
         two_ends both;
-        co_await shake_well(both);
+        co_await expect_handshake(both);
         // The server does not read, so that nothing more can be sent to it.
         const std::string text = pattern(64 * 1024);
         int accepted = 0;
@@ -270,8 +270,7 @@ TEST(TlsStream, AReadThatMustWriteDoesNotWaitForThePeer) {
             }
             accepted += n;
         }
-        EXPECT_EQ(co_await both.server.update_keys(), 0)
-            << "asks the client to update its keys, too";
+        EXPECT_EQ(co_await both.server.update_keys(), 0); // asks the client to update its keys, too
         EXPECT_EQ(co_await both.server.write_some("data"), 4);
         char buf[8];
         EXPECT_EQ(co_await timeout(both.client.read_some(buf), 5s), 4);
@@ -293,9 +292,9 @@ TEST(TlsStream, RenegotiationIsRefused) {
         tls::context old = client_context();
         old.set_versions(tls::version::tls_1_2, tls::version::tls_1_2);
         two_ends both(old, server_context());
-        co_await shake_well(both);
+        co_await expect_handshake(both);
         SSL* const ssl = both.client.native_handle();
-        EXPECT_EQ(SSL_renegotiate(ssl), 0) << "not even started";
+        EXPECT_EQ(SSL_renegotiate(ssl), 0); // not even started
         ERR_clear_error();
         SSL_clear_options(ssl, SSL_OP_NO_RENEGOTIATION);
         EXPECT_EQ(SSL_renegotiate(ssl), 1);
@@ -304,7 +303,7 @@ TEST(TlsStream, RenegotiationIsRefused) {
         }(both.client));
         char buf[16];
         const int n = co_await timeout(both.server.read_some(buf), 10s);
-        EXPECT_LT(n, 0) << "the client gives up";
+        EXPECT_LT(n, 0); // the client gives up
         EXPECT_EQ(co_await writing, -EPROTO);
         EXPECT_NE(both.client.last_error().find("no renegotiation"), std::string::npos)
             << both.client.last_error();
@@ -316,7 +315,7 @@ TEST(TlsStream, OtherUsersOfOpensslDoNotDisturbIt) {
     auto main = []() -> task<> {
         two_ends both;
         ERR_raise(ERR_LIB_SSL, SSL_R_CERTIFICATE_VERIFY_FAILED);
-        co_await shake_well(both);
+        co_await expect_handshake(both);
         ERR_raise(ERR_LIB_SSL, SSL_R_CERTIFICATE_VERIFY_FAILED);
         EXPECT_EQ(co_await both.server.write_some("x"), 1);
         ERR_raise(ERR_LIB_SSL, SSL_R_CERTIFICATE_VERIFY_FAILED);
@@ -328,7 +327,7 @@ TEST(TlsStream, OtherUsersOfOpensslDoNotDisturbIt) {
 TEST(TlsStream, BufferedReadersAndCopyWork) {
     auto main = []() -> task<> {
         two_ends both;
-        co_await shake_well(both);
+        co_await expect_handshake(both);
         auto serve = [](tls::stream s) -> task<> {
             buffered_reader in{s};
             buffered_writer out{s};

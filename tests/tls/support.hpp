@@ -71,7 +71,7 @@ inline task<std::pair<int, int>> shake(two_ends& both, std::string name = "examp
 }
 
 /// Performs the handshake and expects it to succeed on both sides.
-inline task<> shake_well(two_ends& both, std::string name = "example.test") {
+inline task<> expect_handshake(two_ends& both, std::string name = "example.test") {
     const auto [client, server] = co_await shake(both, std::move(name));
     EXPECT_EQ(client, 0) << both.client.last_error();
     EXPECT_EQ(server, 0) << both.server.last_error();

@@ -418,7 +418,7 @@ TEST_P(BothBackendsAgree, APipeReportsItsSlots) {
     EXPECT_EQ(ends[0], 5);
     EXPECT_EQ(ends[1], 6);
     ASSERT_EQ(run(r, prep::pipe_direct(ends, 0, file_index_alloc)), 0);
-    EXPECT_EQ(ends[0], 7) << "allocation continues after the last slot";
+    EXPECT_EQ(ends[0], 7); // allocation continues after the last slot
     EXPECT_EQ(ends[1], 0);
 }
 

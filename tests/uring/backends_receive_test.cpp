@@ -113,7 +113,7 @@ TEST_P(BothBackendsReceive, ACancelledReceiveOfAllBytesTellsWhatCameBefore) {
     EXPECT_TRUE(is_quiet(r, 5ms));
     queue(r, prep::cancel(1), 2);
     EXPECT_EQ(results(r, 2), (std::map<std::uint64_t, int>{{1, 4}, {2, 0}}));
-    EXPECT_EQ(message.msg_namelen, 0U) << "the other end has no address";
+    EXPECT_EQ(message.msg_namelen, 0U); // the other end has no address
     EXPECT_EQ(message.msg_flags & MSG_OOB, 0);
     EXPECT_EQ(std::string_view(text.data(), 4), "abcd");
 }
@@ -276,7 +276,7 @@ TEST_P(BothBackendsReceive, G6_ARingsBufferWithoutAnAddressCountsAsNone) {
     EXPECT_EQ(result(prep::recvmsg_multishot(s.a, &multishot, 0, 1)), named);
     sqe bundle = prep::recv_multishot(s.a, 0, 1);
     bundle.ioprio |= recvsend_flag::bundle;
-    EXPECT_EQ(result(bundle), (outcome_with_buffer{-EFAULT, 0})) << "a bundle uses it";
+    EXPECT_EQ(result(bundle), (outcome_with_buffer{-EFAULT, 0})); // a bundle uses it
     EXPECT_EQ(buffers.head(), 0);
 }
 

@@ -59,7 +59,7 @@ TEST_P(BothBackendsStream, AFullReceiveSaysWhetherThereIsMore) {
     ASSERT_EQ(::send(s.b, "abcdefgh", 8, 0), 8);
     cqe c = complete(r, prep::recv(s.a, text, 0, 0));
     EXPECT_EQ(c.res, 0);
-    EXPECT_NE(c.flags & cqe_flag::sock_nonempty, 0U) << "nothing was asked for";
+    EXPECT_NE(c.flags & cqe_flag::sock_nonempty, 0U); // nothing was asked for
     c = complete(r, prep::recv(s.a, text, 4, 0));
     EXPECT_EQ(c.res, 4);
     EXPECT_NE(c.flags & cqe_flag::sock_nonempty, 0U);
@@ -103,7 +103,7 @@ TEST_P(BothBackendsStream, AStreamWithATotalEndsWhenItHasReceivedIt) {
     EXPECT_EQ(c.res, 16);
     EXPECT_TRUE(has_more(c));
     c = next(r);
-    EXPECT_EQ(c.res, 10) << "a buffer is filled beyond the total";
+    EXPECT_EQ(c.res, 10); // a buffer is filled beyond the total
     EXPECT_FALSE(has_more(c));
 }
 
@@ -146,7 +146,7 @@ TEST_P(BothBackendsStream, ABundleWithALengthContinuesWithAnother) {
     send.ioprio = recvsend_flag::bundle;
     queue(r, send, 1);
     cqe c = next(r);
-    EXPECT_EQ(c.res, 16) << "no part of a buffer";
+    EXPECT_EQ(c.res, 16); // no part of a buffer
     EXPECT_TRUE(has_more(c));
     c = next(r);
     EXPECT_EQ(c.res, 16);
@@ -165,7 +165,7 @@ TEST_P(BothBackendsStream, AStreamOfBundlesEndsWithTheLastBufferOfItsGroup) {
     cqe c{};
     do {
         c = next(r);
-        ASSERT_GT(c.res, 0) << "the last completion has data as well";
+        ASSERT_GT(c.res, 0); // the last completion has data as well
         bytes += c.res;
     } while (has_more(c));
     EXPECT_EQ(bytes, 32);

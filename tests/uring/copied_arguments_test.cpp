@@ -71,7 +71,7 @@ TEST_F(CopiedArguments, G6_AWaitingRequestWithoutMemoryDoesNotRun) {
     submit_without_memory();
     EXPECT_EQ(results(r, 2), (std::map<std::uint64_t, int>{{1, -ENOMEM}, {2, 0}}));
     ASSERT_EQ(::send(s.b, "x", 1, 0), 1);
-    EXPECT_EQ(run(r, prep::read(s.a, &byte, 1, prep::current_position)), 1) << "not taken";
+    EXPECT_EQ(run(r, prep::read(s.a, &byte, 1, prep::current_position)), 1); // not taken
     EXPECT_EQ(byte, 'x');
 }
 
@@ -99,8 +99,7 @@ TEST_F(CopiedArguments, G6_AnOpenWithoutMemoryDoesNotChangeItsArguments) {
     EXPECT_EQ(results(r, 1), (std::map<std::uint64_t, int>{{1, -ENOMEM}}));
     EXPECT_EQ(how.flags, std::uint64_t{O_RDONLY});
     char byte = 0;
-    EXPECT_EQ(run(r, prep::read(0, &byte, 1, 0), sqe_flag::fixed_file), -EBADF)
-        << "slot 0 is empty";
+    EXPECT_EQ(run(r, prep::read(0, &byte, 1, 0), sqe_flag::fixed_file), -EBADF); // slot 0 is empty
 }
 
 } // namespace

@@ -92,13 +92,14 @@ TEST_F(PrepNet, AConnectionFromSocketToShutdown) {
 
 TEST_F(PrepNet, ARefusedConnection) {
     ring r{8};
-    address nobody;
+    address closed_address;
     {
         const descriptor server = listener();
-        nobody = address{server};
+        closed_address = address{server};
     }
     const descriptor client{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-    EXPECT_EQ(run(r, prep::connect(client, nobody.generic(), nobody.len)), -ECONNREFUSED);
+    EXPECT_EQ(run(r, prep::connect(client, closed_address.generic(), closed_address.len)),
+              -ECONNREFUSED);
 }
 
 TEST_F(PrepNet, AcceptMultishotContinues) {

@@ -21,7 +21,7 @@ static void serve(coil_context* ctx, int fd, unsigned events, void* user) {
     (void)events;
     (void)user;
     if (n <= 0) {
-        puts("the client has closed");
+        puts("the client has closed its end");
         coil_unwatch(ctx, fd);
         close(fd);
     } else if (write(fd, buffer, (size_t)n) != n) {
@@ -29,7 +29,8 @@ static void serve(coil_context* ctx, int fd, unsigned events, void* user) {
     }
 }
 
-static void answered(coil_context* ctx, int fd, unsigned events, void* user) {
+/* The client: prints the reply. */
+static void on_reply(coil_context* ctx, int fd, unsigned events, void* user) {
     char buffer[64];
     const ssize_t n = read(fd, buffer, sizeof buffer);
     (void)ctx;
@@ -66,9 +67,9 @@ int main(void) {
     }
     s.client = ends[1];
     coil_watch(ctx, ends[0], COIL_READABLE, serve, NULL);
-    coil_watch(ctx, ends[1], COIL_READABLE, answered, NULL);
+    coil_watch(ctx, ends[1], COIL_READABLE, on_reply, NULL);
     coil_timer_start(ctx, 0, 100000000, tick, &s, &s.timer); /* every 100 ms */
-    error = coil_context_run(ctx);                           /* until nothing is left */
+    error = coil_context_run(ctx);                           /* until no descriptor is watched and no timer runs */
     if (error < 0) {
         fprintf(stderr, "c_echo: %s\n", strerror(-error));
     }

@@ -83,7 +83,7 @@ public:
             task_.reset();
         }
         if (handle_ != nullptr) {
-            ::ares_destroy(std::exchange(handle_, nullptr)); // completes the look-ups
+            ::ares_destroy(std::exchange(handle_, nullptr)); // calls on_answer() for each query
         }
     }
 
@@ -129,7 +129,8 @@ channel::channel(const resolver_options& options) {
     }
 }
 
-/// If a descriptor cannot be watched, its answer is not received, and the query times out.
+/// Cannot report an error: if watching fails, c-ares does not read the answer, and its query times
+/// out.
 void channel::on_socket(void* self, ::ares_socket_t fd, int reads, int writes) noexcept try {
     static_cast<channel*>(self)->loop_.watch(fd, (reads != 0 ? EPOLLIN : 0U) |
                                                      (writes != 0 ? EPOLLOUT : 0U));
@@ -218,7 +219,7 @@ task<> channel::run() {
 
 namespace {
 
-task<addresses> look_up(std::shared_ptr<detail::channel> by, std::string host,
+task<addresses> look_up(std::shared_ptr<detail::channel> channel, std::string host,
                         std::string service) {
     const auto port = port_of(service);
     if (!port) {
@@ -232,7 +233,7 @@ task<addresses> look_up(std::shared_ptr<detail::channel> by, std::string host,
     }
     try {
         addresses found = co_await from_callback<addresses>(
-            [&](completion<addresses> done) { by->start(host, std::move(done)); });
+            [&](completion<addresses> done) { channel->start(host, std::move(done)); });
         for (net::inet_address& address : found) {
             address = with_port(address, *port);
         }
@@ -242,10 +243,10 @@ task<addresses> look_up(std::shared_ptr<detail::channel> by, std::string host,
     }
 }
 
-task<net::socket> resolve_and_connect(std::shared_ptr<detail::channel> by, std::string host,
+task<net::socket> resolve_and_connect(std::shared_ptr<detail::channel> channel, std::string host,
                                       std::uint16_t port) {
     const std::string service = std::to_string(port);
-    const addresses found = co_await look_up(std::move(by), host, service);
+    const addresses found = co_await look_up(std::move(channel), host, service);
     co_return co_await net::detail::connect_to_any(
         host + " port " + service, net::detail::interleave(found), net::detail::no_deadline);
 }

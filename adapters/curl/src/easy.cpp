@@ -98,8 +98,8 @@ void easy::set_up() {
     }
 }
 
-/// Only methods that libcurl does not set by itself are given by name, since a given name also
-/// applies to the requests after redirects.
+/// Names the method (CURLOPT_CUSTOMREQUEST) only if no other option of libcurl selects it, because
+/// a name also applies to the requests after redirects.
 void easy::set_method() {
     const std::string& method = request_.method;
     const char* implied = "GET";
@@ -143,13 +143,13 @@ void easy::add_header(std::string_view line) {
         line.remove_suffix(1);
     }
     if (line.starts_with("HTTP/")) {
-        headers_.clear(); // of an interim response or of a redirect
+        headers_.clear(); // drops those of an interim response or of a redirect
     } else if (line.empty()) {
         const long code = status();
-        const bool goes_on =
+        const bool another_follows =
             code < 200 || code == 401 || code == 407 ||
             (code >= 300 && code < 400 && request_.max_redirects > 0 && headers_.find("Location"));
-        has_head_ = has_head_ || !goes_on;
+        has_head_ = has_head_ || !another_follows;
         readable.set();
     } else if (const std::size_t colon = line.find(':'); colon != std::string_view::npos) {
         const std::size_t begin = std::min(line.find_first_not_of(" \t", colon + 1), line.size());
@@ -231,7 +231,7 @@ void easy::fail(::CURLcode code, const std::string& reason) const {
     throw error(code, what);
 }
 
-/// May call on_body() and on_read() before it returns.
+/// libcurl may call on_body() and on_read() before this returns.
 void easy::update_pauses() noexcept {
     if (!ended_) {
         ::curl_easy_pause(handle_, (receiving_paused_ ? CURLPAUSE_RECV : 0) |

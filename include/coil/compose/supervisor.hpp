@@ -3,13 +3,13 @@
 #include <coil/base/assert.hpp>
 #include <coil/base/late.hpp>
 #include <coil/base/std_chrono.hpp>
-#include <coil/base/std_function.hpp>
 #include <coil/compose/child_handle.hpp>
 #include <coil/compose/detail/explain_child.hpp>
 #include <coil/compose/detail/join_task.hpp>
 #include <coil/compose/detail/nursery.hpp>
 #include <coil/compose/detail/restart.hpp>
 #include <coil/compose/detail/scope_child.hpp>
+#include <coil/compose/supervisor_options.hpp>
 #include <coil/context/sleep.hpp>
 #include <coil/core/config.hpp>
 #include <coil/core/detail/kept_function.hpp>
@@ -21,7 +21,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <limits>
 #include <source_location>
 #include <string>
 #include <string_view>
@@ -29,53 +28,6 @@
 #include <utility>
 
 namespace coil {
-
-/// The function that a supervisor calls when a child has failed: any callable that takes
-/// (std::exception_ptr, std::string_view name) or (std::exception_ptr). It runs on the supervisor's
-/// context, directly from the loop, and may spawn other children; it must not destroy the
-/// supervisor. An exception that leaves it goes to the context's on_unhandled_exception.
-class failure_handler {
-public:
-    failure_handler() noexcept = default;
-    template <class F>
-        requires(!std::same_as<std::remove_cvref_t<F>, failure_handler> &&
-                 std::invocable<F&, std::exception_ptr, std::string_view>)
-    failure_handler(F f) : call_(std::move(f)) {}
-    template <class F>
-        requires(!std::invocable<F&, std::exception_ptr, std::string_view> &&
-                 std::invocable<F&, std::exception_ptr>)
-    failure_handler(F f)
-        : call_([g = std::move(f)](std::exception_ptr error, std::string_view) mutable {
-              g(std::move(error));
-          }) {}
-
-    /// Produces a readable compiler error.
-    template <class F>
-        requires(!std::same_as<std::remove_cvref_t<F>, failure_handler> &&
-                 !std::invocable<F&, std::exception_ptr, std::string_view> &&
-                 !std::invocable<F&, std::exception_ptr>)
-    failure_handler(F&&) // NOLINT(*-explicit-*)
-        COIL_DELETE("on_failure takes (std::exception_ptr error) or (std::exception_ptr error, "
-                    "std::string_view name)");
-
-    [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(call_); }
-    void operator()(std::exception_ptr error, std::string_view name) const {
-        call_(std::move(error), name);
-    }
-
-private:
-    std::function<void(std::exception_ptr, std::string_view)> call_;
-};
-
-/// Options of a supervisor.
-struct supervisor_options {
-    /// Called for each child that fails. Default: the exception goes to the context's
-    /// on_unhandled_exception. A child that ends with std::errc::operation_canceled after it was
-    /// asked to stop has not failed.
-    failure_handler on_failure{};
-    /// The maximum number of running children; spawn() of another one waits until one has ended.
-    std::size_t max_children = std::numeric_limits<std::size_t>::max();
-};
 
 /// Independent children, such as the sessions of a server. The failure of a child is reported, and
 /// its siblings continue; in a scope, a failure stops the siblings.

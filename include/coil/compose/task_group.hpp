@@ -27,16 +27,8 @@ struct task_group_options {
     std::size_t max_children = std::numeric_limits<std::size_t>::max();
 };
 
-/// The awaitable returned by task_group::spawn(): waits until the child has started.
 template <class T>
-class group_spawn : supervised_spawn<T> {
-public:
-    using supervised_spawn<T>::supervised_spawn;
-    using supervised_spawn<T>::await_ready;
-    using supervised_spawn<T>::await_suspend;
-    using supervised_spawn<T>::end_as_child;
-    void await_resume() { (void)supervised_spawn<T>::await_resume(); }
-};
+class group_spawn;
 
 /// Tasks of one type whose results are returned in the order in which the tasks end.
 ///
@@ -212,5 +204,16 @@ template <class T>
 typename task_group<T>::next_awaiter task_group<T>::next() noexcept {
     return next_awaiter(*this);
 }
+
+/// The awaitable returned by task_group::spawn(): waits until the child has started.
+template <class T>
+class group_spawn : supervised_spawn<T> {
+public:
+    using supervised_spawn<T>::supervised_spawn;
+    using supervised_spawn<T>::await_ready;
+    using supervised_spawn<T>::await_suspend;
+    using supervised_spawn<T>::end_as_child;
+    void await_resume() { (void)supervised_spawn<T>::await_resume(); }
+};
 
 } // namespace coil

@@ -18,53 +18,10 @@
 
 namespace coil {
 
-/// The awaitable returned by when_all(a, b, ...).
 template <class... Kept>
-class [[nodiscard("did you forget to co_await?")]] when_all_awaitable
-    : public detail::not_its_result<when_all_awaitable<Kept...>> {
-public:
-    explicit when_all_awaitable(std::tuple<Kept...>&& awaitables)
-        : awaitables_(std::move(awaitables)) {}
-
-    [[nodiscard]] detail::when_all_pack<Kept...> operator co_await() && noexcept {
-        return detail::when_all_pack<Kept...>(awaitables_);
-    }
-    template <class Self = void>
-    detail::when_all_pack<Kept...> operator co_await() & noexcept {
-        static_assert(detail::always_false<Self>, "when_all(...) is awaited once: write co_await "
-                                                  "std::move(x), or await it directly");
-        return detail::when_all_pack<Kept...>(awaitables_);
-    }
-
-private:
-    std::tuple<Kept...> awaitables_;
-};
-
-/// Produces a readable compiler error: `auto [a, b] = when_all(f(), g())` without co_await.
-template <std::size_t I, class... Kept>
-int get(const when_all_awaitable<Kept...>&)
-    COIL_DELETE("did you forget to co_await? Write auto [a, b] = co_await when_all(f(), g())");
-
-/// The awaitable returned by when_all(range).
+class when_all_awaitable;
 template <class Kept, class Awaitables>
-class [[nodiscard("did you forget to co_await?")]] when_all_range_awaitable {
-public:
-    explicit when_all_range_awaitable(Awaitables&& awaitables) noexcept
-        : awaitables_(std::move(awaitables)) {}
-
-    [[nodiscard]] detail::when_all_range<Kept> operator co_await() && {
-        return detail::when_all_range<Kept>(awaitables_);
-    }
-    template <class Self = void>
-    detail::when_all_range<Kept> operator co_await() & {
-        static_assert(detail::always_false<Self>, "when_all(...) is awaited once: write co_await "
-                                                  "std::move(x), or await it directly");
-        return detail::when_all_range<Kept>(awaitables_);
-    }
-
-private:
-    Awaitables awaitables_;
-};
+class when_all_range_awaitable;
 
 /// Awaits several awaitables concurrently: tasks, operations and chains, sleeps, next() of streams,
 /// join handles, other combinations. Returns their results as a std::tuple, in which std::monostate
@@ -123,6 +80,54 @@ template <class... Args>
 void when_all(Args&&...) COIL_EXPLAIN_CHILDREN(Args...) {
     (detail::explain_child<Args>(), ...);
 }
+
+/// The awaitable returned by when_all(a, b, ...).
+template <class... Kept>
+class [[nodiscard("did you forget to co_await?")]] when_all_awaitable
+    : public detail::not_its_result<when_all_awaitable<Kept...>> {
+public:
+    explicit when_all_awaitable(std::tuple<Kept...>&& awaitables)
+        : awaitables_(std::move(awaitables)) {}
+
+    [[nodiscard]] detail::when_all_pack<Kept...> operator co_await() && noexcept {
+        return detail::when_all_pack<Kept...>(awaitables_);
+    }
+    template <class Self = void>
+    detail::when_all_pack<Kept...> operator co_await() & noexcept {
+        static_assert(detail::always_false<Self>, "when_all(...) is awaited once: write co_await "
+                                                  "std::move(x), or await it directly");
+        return detail::when_all_pack<Kept...>(awaitables_);
+    }
+
+private:
+    std::tuple<Kept...> awaitables_;
+};
+
+/// Produces a readable compiler error: `auto [a, b] = when_all(f(), g())` without co_await.
+template <std::size_t I, class... Kept>
+int get(const when_all_awaitable<Kept...>&)
+    COIL_DELETE("did you forget to co_await? Write auto [a, b] = co_await when_all(f(), g())");
+
+/// The awaitable returned by when_all(range).
+template <class Kept, class Awaitables>
+class [[nodiscard("did you forget to co_await?")]] when_all_range_awaitable {
+public:
+    explicit when_all_range_awaitable(Awaitables&& awaitables) noexcept
+        : awaitables_(std::move(awaitables)) {}
+
+    [[nodiscard]] detail::when_all_range<Kept> operator co_await() && {
+        return detail::when_all_range<Kept>(awaitables_);
+    }
+    template <class Self = void>
+    detail::when_all_range<Kept> operator co_await() & {
+        static_assert(detail::always_false<Self>, "when_all(...) is awaited once: write co_await "
+                                                  "std::move(x), or await it directly");
+        return detail::when_all_range<Kept>(awaitables_);
+    }
+
+private:
+    Awaitables awaitables_;
+};
 
 } // namespace coil
 

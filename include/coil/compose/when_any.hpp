@@ -1,127 +1,20 @@
 #pragma once
 
+#include <coil/compose/detail/when_any_awaiter.hpp>
 #include <coil/compose/when_all.hpp>
+#include <coil/compose/when_any_result.hpp>
 
 #include <cstddef>
 #include <initializer_list>
-#include <stdexcept>
 #include <tuple>
-#include <type_traits>
 #include <utility>
-#include <variant>
 
 namespace coil {
 
-/// The result of when_any(a, b, ...): the index, from 0, and the result of the child that ended
-/// first. std::monostate stands for void, std::reference_wrapper for a reference.
-template <class... Ts>
-struct when_any_result {
-    std::size_t index;
-    std::variant<Ts...> value;
-};
-
-/// The result of when_any(range).
-template <class T>
-struct when_any_element {
-    std::size_t index;
-    T value;
-};
-
-namespace detail {
-
 template <class... Kept>
-class when_any_pack final : public joined_children<child_pack<Kept...>> {
-    using result = when_any_result<in_vector<stored_result<Kept&&>>...>;
-
-public:
-    explicit when_any_pack(std::tuple<Kept...>& awaitables) noexcept
-        : joined_children<child_pack<Kept...>>(child_group::decided_by::first_end, awaitables) {}
-
-    result await_resume() {
-        this->group_.resumed();
-        this->group_.rethrow();
-        return take<0>();
-    }
-
-private:
-    template <std::size_t I>
-    result take() {
-        if constexpr (I + 1 < sizeof...(Kept)) {
-            if (&this->children_.template get<I>() != this->group_.winner()) {
-                return take<I + 1>();
-            }
-        }
-        using value = decltype(result::value);
-        return {I, value(std::in_place_index<I>, take_from(this->children_.template get<I>()))};
-    }
-};
-
-template <class Kept>
-class when_any_range final : public joined_children<child_array<Kept>> {
-public:
-    template <class Awaitables>
-    explicit when_any_range(Awaitables& awaitables)
-        : joined_children<child_array<Kept>>(child_group::decided_by::first_end, awaitables) {}
-
-    [[nodiscard]] bool has_failed() const noexcept {
-        return this->group_.has_failed() || this->group_.winner() == nullptr;
-    }
-
-    when_any_element<in_vector<stored_result<Kept&&>>> await_resume() {
-        this->group_.resumed();
-        this->group_.rethrow();
-        for (std::size_t i = 0; i < this->children_.size(); ++i) {
-            if (auto& child = this->children_.begin()[i]; &child == this->group_.winner()) {
-                return {i, take_from(child)};
-            }
-        }
-        throw std::invalid_argument("coil: when_any() of an empty range would wait forever");
-    }
-};
-
-} // namespace detail
-
-/// The awaitable returned by when_any(a, b, ...).
-template <class... Kept>
-class [[nodiscard("did you forget to co_await?")]] when_any_awaitable {
-public:
-    explicit when_any_awaitable(std::tuple<Kept...>&& awaitables)
-        : awaitables_(std::move(awaitables)) {}
-
-    [[nodiscard]] detail::when_any_pack<Kept...> operator co_await() && noexcept {
-        return detail::when_any_pack<Kept...>(awaitables_);
-    }
-    template <class Self = void>
-    detail::when_any_pack<Kept...> operator co_await() & noexcept {
-        static_assert(detail::always_false<Self>, "when_any(...) is awaited once: write co_await "
-                                                  "std::move(x), or await it directly");
-        return detail::when_any_pack<Kept...>(awaitables_);
-    }
-
-private:
-    std::tuple<Kept...> awaitables_;
-};
-
-/// The awaitable returned by when_any(range).
+class when_any_awaitable;
 template <class Kept, class Awaitables>
-class [[nodiscard("did you forget to co_await?")]] when_any_range_awaitable {
-public:
-    explicit when_any_range_awaitable(Awaitables&& awaitables) noexcept
-        : awaitables_(std::move(awaitables)) {}
-
-    [[nodiscard]] detail::when_any_range<Kept> operator co_await() && {
-        return detail::when_any_range<Kept>(awaitables_);
-    }
-    template <class Self = void>
-    detail::when_any_range<Kept> operator co_await() & {
-        static_assert(detail::always_false<Self>, "when_any(...) is awaited once: write co_await "
-                                                  "std::move(x), or await it directly");
-        return detail::when_any_range<Kept>(awaitables_);
-    }
-
-private:
-    Awaitables awaitables_;
-};
+class when_any_range_awaitable;
 
 /// Awaits several awaitables concurrently until one has ended, asks the others to stop, waits until
 /// they have ended too, and returns the first one's index and result.
@@ -175,5 +68,47 @@ template <class... Args>
 void when_any(Args&&...) COIL_EXPLAIN_CHILDREN(Args...) {
     (detail::explain_child<Args>(), ...);
 }
+
+/// The awaitable returned by when_any(a, b, ...).
+template <class... Kept>
+class [[nodiscard("did you forget to co_await?")]] when_any_awaitable {
+public:
+    explicit when_any_awaitable(std::tuple<Kept...>&& awaitables)
+        : awaitables_(std::move(awaitables)) {}
+
+    [[nodiscard]] detail::when_any_pack<Kept...> operator co_await() && noexcept {
+        return detail::when_any_pack<Kept...>(awaitables_);
+    }
+    template <class Self = void>
+    detail::when_any_pack<Kept...> operator co_await() & noexcept {
+        static_assert(detail::always_false<Self>, "when_any(...) is awaited once: write co_await "
+                                                  "std::move(x), or await it directly");
+        return detail::when_any_pack<Kept...>(awaitables_);
+    }
+
+private:
+    std::tuple<Kept...> awaitables_;
+};
+
+/// The awaitable returned by when_any(range).
+template <class Kept, class Awaitables>
+class [[nodiscard("did you forget to co_await?")]] when_any_range_awaitable {
+public:
+    explicit when_any_range_awaitable(Awaitables&& awaitables) noexcept
+        : awaitables_(std::move(awaitables)) {}
+
+    [[nodiscard]] detail::when_any_range<Kept> operator co_await() && {
+        return detail::when_any_range<Kept>(awaitables_);
+    }
+    template <class Self = void>
+    detail::when_any_range<Kept> operator co_await() & {
+        static_assert(detail::always_false<Self>, "when_any(...) is awaited once: write co_await "
+                                                  "std::move(x), or await it directly");
+        return detail::when_any_range<Kept>(awaitables_);
+    }
+
+private:
+    Awaitables awaitables_;
+};
 
 } // namespace coil

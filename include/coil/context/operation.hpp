@@ -10,6 +10,14 @@
 
 namespace coil {
 
+template <detail::element Element>
+class io_awaitable;
+
+/// The awaitable of a plain call, see io_awaitable: co_await returns an io_result.
+using operation = io_awaitable<detail::io_element>;
+/// The awaitable of a call that creates a descriptor: co_await returns an io_result.
+using descriptor_operation = io_awaitable<detail::descriptor_element>;
+
 /// A Linux call that starts when it is awaited. The await suspends the coroutine, without
 /// allocating, until the kernel has completed the call.
 ///
@@ -48,11 +56,6 @@ public:
 private:
     Element element_;
 };
-
-/// A plain call: co_await returns an io_result.
-using operation = io_awaitable<detail::io_element>;
-/// A call that creates a descriptor: co_await returns an io_result.
-using descriptor_operation = io_awaitable<detail::descriptor_element>;
 
 namespace detail {
 

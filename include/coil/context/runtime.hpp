@@ -3,9 +3,9 @@
 #include <coil/base/owned.hpp>
 #include <coil/context/detail/checked_number.hpp>
 #include <coil/context/detail/quiescence.hpp>
-#include <coil/context/dispatcher.hpp>
 #include <coil/context/io_context.hpp>
 #include <coil/context/processors.hpp>
+#include <coil/context/runtime_options.hpp>
 #include <coil/context/this_context.hpp>
 #include <coil/core/config.hpp>
 #include <coil/core/task.hpp>
@@ -23,20 +23,6 @@
 #include <vector>
 
 namespace coil {
-
-/// Options of a runtime.
-struct runtime_options {
-    /// The number of contexts; 0: usable_processors().
-    unsigned contexts = 0;
-    /// Applies to each context. The name is extended by the context's number (by default "coil-0",
-    /// ...).
-    io_context_options context = {};
-    /// Whether to pin each context to one of the processors that the process may use.
-    bool pin = false;
-    /// Selects the context of a new top-level task: round_robin(), least_loaded(), or any function.
-    /// Empty: round_robin().
-    dispatcher_function dispatcher = {};
-};
 
 /// Several contexts, each with its own thread, and a dispatcher that assigns each new top-level
 /// task to one of them. A task stays on its context; tasks that it spawns with the free functions

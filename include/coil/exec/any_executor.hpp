@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/base/exchange.hpp>
+#include <coil/core/config.hpp>
 #include <coil/exec/detail/executor_ref.hpp>
 #include <coil/exec/detail/work.hpp>
 #include <coil/exec/executor.hpp>
@@ -20,9 +21,9 @@ namespace coil {
 ///     any_executor own(std::in_place_type<new_thread_executor>);   // owns it, as do its copies
 ///
 /// Constructed from a named executor, it refers to that executor, which must outlive it.
-/// Constructed from a temporary or with std::in_place_type, it and its copies share ownership of
-/// the executor; the last copy destroys it. A coroutine that runs on the executor does not keep it
-/// alive.
+/// Constructed from a temporary or with std::in_place_type, which executors that cannot be moved
+/// need, it and its copies share ownership of the executor; the last copy destroys it. A coroutine
+/// that runs on the executor does not keep it alive.
 ///
 /// Two objects are equal if they are copies, refer to the same executor, or own executors that
 /// compare equal with operator==. Submitting to an empty any_executor throws std::logic_error.
@@ -44,9 +45,16 @@ public:
     /// Owns an executor that is moved from `target`.
     template <class E>
         requires(!std::is_reference_v<E> && !std::is_const_v<E> && !std::same_as<E, any_executor> &&
-                 executor<E>)
+                 executor<E> && std::move_constructible<E>)
     any_executor(E&& target) // NOLINT(*-explicit-*)
         : any_executor(std::in_place_type<E>, std::move(target)) {}
+    /// Produces a readable compiler error.
+    template <class E>
+        requires(!std::is_reference_v<E> && !std::is_const_v<E> && executor<E> &&
+                 !std::move_constructible<E>)
+    any_executor(E&&) // NOLINT(*-explicit-*)
+        COIL_DELETE("this executor cannot be moved: construct it in place, any_executor "
+                    "ex(std::in_place_type<new_thread_executor>)");
 
     /// Owns an E that is constructed from `args`.
     template <executor E, class... Args>

@@ -10,6 +10,7 @@
 #include <coil/exec/detail/async_promise.hpp>
 #include <coil/exec/detail/async_state.hpp>
 #include <coil/exec/executor.hpp>
+#include <coil/exec/executor_arg.hpp>
 #include <coil/exec/new_thread_executor.hpp>
 
 #include <coroutine>

@@ -1,7 +1,8 @@
 #pragma once
 
-#include <coil/base/std_chrono.hpp>
-#include <coil/context/prometheus.hpp>
+#include <coil/exec/blocking_pool_metrics.hpp>
+#include <coil/exec/blocking_pool_options.hpp>
+#include <coil/exec/detail/pool_queue.hpp>
 #include <coil/exec/detail/work.hpp>
 
 #include <concepts>
@@ -9,94 +10,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <string>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace coil {
-
-class blocking_pool;
-
-struct blocking_pool_options {
-    /// The maximum number of threads. They mostly sleep in the kernel, so there may be many more
-    /// than processors; each takes the memory that its stack has touched. 0 counts as 1.
-    unsigned threads = 512;
-    /// The maximum number of queued calls. Further calls wait for space: coroutines are suspended
-    /// and served in order, callers of execute() block. 0 counts as 1.
-    std::size_t queue = 65'536;
-    /// A thread that has been idle for this long exits.
-    std::chrono::nanoseconds idle_time = std::chrono::seconds(10);
-    /// The name of the threads in `top -H` and debuggers; at most 15 characters.
-    std::string name = "coil-blocking";
-};
-
-/// A snapshot of a pool's state.
-struct blocking_pool_metrics {
-    unsigned threads = 0;      ///< existing threads, including those being created
-    unsigned idle_threads = 0; ///< threads that have nothing to do
-    std::size_t queued = 0;    ///< calls that no thread has started
-    std::size_t waiting = 0;   ///< calls that wait for space in the queue
-    /// The number of threads created so far. If it keeps growing, idle_time is too short.
-    std::size_t threads_made = 0;
-    /// The number of calls so far that found every thread busy and the number of threads at its
-    /// maximum. If it keeps growing, use more threads.
-    std::uint64_t delayed = 0;
-    /// How often calls have waited for watchdog_options::pool_delay, as seen by the watchdog; 0
-    /// while no context is watched.
-    std::uint64_t full_reports = 0;
-};
-
-/// Appends the metrics in the Prometheus text format, like write_prometheus() of a context. Every
-/// name begins with `coil_pool_`. Throws std::invalid_argument for an invalid label name. The page
-/// of an admin socket contains them for each pool, labelled `pool="NAME"`.
-void write_prometheus(std::string& out, const blocking_pool_metrics& metrics,
-                      const std::vector<metric_label>& labels = {});
-
-namespace detail {
-
-class watched_pool;
-
-/// A submitted call; part of its awaiter.
-class pool_job : public work {
-public:
-    /// The error if no thread could be created for the job, or 0.
-    [[nodiscard]] int error() const noexcept { return error_; }
-
-protected:
-    explicit pool_job(function f) noexcept : work(f) {}
-    ~pool_job() = default;
-
-private:
-    friend class pool_queue;
-    friend class coil::blocking_pool;
-
-    pool_job* before_ = nullptr;
-    pool_job* behind_ = nullptr;
-    bool queued_ = false;
-    int error_ = 0;
-};
-
-/// Reports the error like the exception of a detached task.
-void report_no_thread(int error) noexcept;
-
-/// A FIFO queue from which any job can be removed.
-class pool_queue {
-public:
-    [[nodiscard]] std::size_t size() const noexcept { return size_; }
-    [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
-    void push(pool_job& job) noexcept;
-    pool_job& pop() noexcept;
-    /// Returns false if the job is not in the queue.
-    bool remove(pool_job& job) noexcept;
-
-private:
-    pool_job* first_ = nullptr;
-    pool_job* last_ = nullptr;
-    std::size_t size_ = 0;
-};
-
-} // namespace detail
 
 /// A pool of threads for functions that block: calls that have no asynchronous form, or long
 /// computations.

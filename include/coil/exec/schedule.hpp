@@ -8,6 +8,16 @@
 
 namespace coil {
 
+/// Like resume_on(), but always goes through the executor's queue: even if the task runs there
+/// already, it lets queued work run first.
+template <executor E>
+detail::hop_awaiter schedule(E& ex) noexcept {
+    return {detail::ref_to(ex), true};
+}
+inline detail::hop_awaiter schedule(const any_executor& ex) noexcept {
+    return {detail::ref_to(ex), true};
+}
+
 /// Moves the calling task to an executor: after `co_await resume_on(ex)` the task, and its
 /// awaiters, run there until it moves again. Does nothing if one of coil's awaits has moved the
 /// task there already.
@@ -55,15 +65,5 @@ template <class E>
     requires(!executor<std::remove_cvref_t<E>> && !std::is_convertible_v<E, any_executor>)
 detail::hop_awaiter resume_on(E&&)
     COIL_DELETE("pass the context or executor on which to continue: resume_on(pool)");
-
-/// Like resume_on(), but always goes through the executor's queue: even if the task runs there
-/// already, it lets queued work run first.
-template <executor E>
-detail::hop_awaiter schedule(E& ex) noexcept {
-    return {detail::ref_to(ex), true};
-}
-inline detail::hop_awaiter schedule(const any_executor& ex) noexcept {
-    return {detail::ref_to(ex), true};
-}
 
 } // namespace coil

@@ -25,27 +25,6 @@ struct walk_options {
     bool with_metadata = false;
 };
 
-/// The entries of the directory `p` as an asynchronous range, without "." and "..", in the order of
-/// the file system.
-///
-///     auto entries = fs::read_directory("/etc");
-///     while (auto entry = co_await entries.next())
-///         if (entry->is_regular_file()) total += co_await entry->file_size();
-///
-/// Errors: without an error_code, next() throws filesystem_error with `p` and the directory that
-/// could not be read. With `ec`, which must outlive the range, next() ends the range and sets `ec`.
-/// Reading starts with the first next().
-///
-/// Threading: on a context. Cancellation: a next() that is cancelled while it waits ends the range
-/// with std::errc::operation_canceled. The destructor waits for running jobs, about a millisecond.
-///
-/// std::filesystem::directory_iterator, [fs.class.directory.iterator]; getdents64(2)
-[[nodiscard]] async_generator<directory_entry>
-read_directory(path p, directory_options options = directory_options::none);
-[[nodiscard]] async_generator<directory_entry> read_directory(path p, std::error_code& ec);
-[[nodiscard]] async_generator<directory_entry> read_directory(path p, directory_options options,
-                                                              std::error_code& ec);
-
 /// All entries below the directory `p`, recursively. A directory precedes its content; otherwise
 /// the order is unspecified.
 ///
@@ -70,5 +49,26 @@ walk(path p, directory_options options = directory_options::none);
                                                     std::error_code& ec);
 [[nodiscard]] async_generator<directory_entry> walk(path p, walk_options options,
                                                     std::error_code& ec);
+
+/// The entries of the directory `p` as an asynchronous range, without "." and "..", in the order of
+/// the file system.
+///
+///     auto entries = fs::read_directory("/etc");
+///     while (auto entry = co_await entries.next())
+///         if (entry->is_regular_file()) total += co_await entry->file_size();
+///
+/// Errors: without an error_code, next() throws filesystem_error with `p` and the directory that
+/// could not be read. With `ec`, which must outlive the range, next() ends the range and sets `ec`.
+/// Reading starts with the first next().
+///
+/// Threading: on a context. Cancellation: a next() that is cancelled while it waits ends the range
+/// with std::errc::operation_canceled. The destructor waits for running jobs, about a millisecond.
+///
+/// std::filesystem::directory_iterator, [fs.class.directory.iterator]; getdents64(2)
+[[nodiscard]] async_generator<directory_entry>
+read_directory(path p, directory_options options = directory_options::none);
+[[nodiscard]] async_generator<directory_entry> read_directory(path p, std::error_code& ec);
+[[nodiscard]] async_generator<directory_entry> read_directory(path p, directory_options options,
+                                                              std::error_code& ec);
 
 } // namespace coil::fs

@@ -16,6 +16,15 @@
 
 namespace coil::fs {
 
+class watcher;
+
+/// Watches a path for the events of `mask`: inotify_add_watch(2). Watching a directory covers its
+/// entries, but not the subdirectories' contents. Throws filesystem_error with the path:
+/// no_such_file_or_directory, permission_denied, no_space_on_device (fs.inotify.max_user_watches),
+/// ... In a simulated world: operation_not_supported.
+watcher watch(const path& p,
+              std::uint32_t mask = IN_ALL_EVENTS & ~(IN_ACCESS | IN_OPEN | IN_CLOSE_NOWRITE));
+
 /// A change of a watched file or directory: inotify(7).
 struct watch_event {
     /// IN_CREATE, IN_MODIFY, IN_MOVED_TO, ..., with IN_ISDIR; or IN_Q_OVERFLOW: events were lost.
@@ -68,12 +77,5 @@ private:
     io::owned_descriptor inotify_;
     coil::detail::owned<queue> queue_; // events read and not yet returned
 };
-
-/// Watches a path for the events of `mask`: inotify_add_watch(2). Watching a directory covers its
-/// entries, but not the subdirectories' contents. Throws filesystem_error with the path:
-/// no_such_file_or_directory, permission_denied, no_space_on_device (fs.inotify.max_user_watches),
-/// ... In a simulated world: operation_not_supported.
-watcher watch(const path& p,
-              std::uint32_t mask = IN_ALL_EVENTS & ~(IN_ACCESS | IN_OPEN | IN_CLOSE_NOWRITE));
 
 } // namespace coil::fs

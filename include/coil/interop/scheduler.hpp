@@ -7,6 +7,17 @@
 
 namespace coil {
 
+template <class V>
+class basic_scheduler;
+
+/// The scheduler of a context, a runtime, a thread_pool, or any other executor.
+///
+///     stdexec::sender auto work = stdexec::schedule(coil::scheduler(pool)) | stdexec::then(f);
+template <class V = default_vocabulary, executor E>
+[[nodiscard]] basic_scheduler<V> scheduler(E& executor) noexcept {
+    return basic_scheduler<V>(detail::ref_to(executor));
+}
+
 /// A scheduler of std::execution that refers to an executor; scheduler() creates it. The scheduler,
 /// its senders and its operations must not outlive the executor.
 ///
@@ -37,13 +48,5 @@ public:
 private:
     detail::executor_ref executor_;
 };
-
-/// The scheduler of a context, a runtime, a thread_pool, or any other executor.
-///
-///     stdexec::sender auto work = stdexec::schedule(coil::scheduler(pool)) | stdexec::then(f);
-template <class V = default_vocabulary, executor E>
-[[nodiscard]] basic_scheduler<V> scheduler(E& executor) noexcept {
-    return basic_scheduler<V>(detail::ref_to(executor));
-}
 
 } // namespace coil

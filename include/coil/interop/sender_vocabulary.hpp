@@ -25,6 +25,16 @@
 
 namespace coil {
 
+/// The vocabulary of a sender type that is awaited. Specialise it for the senders of another
+/// library; std::execution, stdexec, and senders with a nested `completion_signatures` of
+/// member_vocabulary are known. Awaitables, which some libraries accept as senders, do not count as
+/// senders here.
+///
+///     template <other::sender S>
+///     struct coil::sender_vocabulary<S> { using type = other_vocabulary; };
+template <class S>
+struct sender_vocabulary {};
+
 /// The names of a sender/receiver library, as coil uses them: the types of its customisation point
 /// objects (set_value_t, ...), which coil calls, the tag types of its concepts, and its completion
 /// signatures. coil's own senders, receivers and schedulers have the members of C++26 and the
@@ -169,15 +179,6 @@ using default_vocabulary = member_vocabulary;
 
 #undef COIL_SENDER_VOCABULARY
 
-/// The vocabulary of a sender type that is awaited. Specialise it for the senders of another
-/// library; std::execution, stdexec, and senders with a nested `completion_signatures` of
-/// member_vocabulary are known. Awaitables, which some libraries accept as senders, do not count as
-/// senders here.
-///
-///     template <other::sender S>
-///     struct coil::sender_vocabulary<S> { using type = other_vocabulary; };
-template <class S>
-struct sender_vocabulary {};
 #ifdef __cpp_lib_senders
 template <class S>
     requires(std_vocabulary::is_sender<S> && !awaitable<S>)

@@ -14,6 +14,33 @@
 
 namespace coil {
 
+template <detail::element Element>
+class eager_operation;
+
+/// Starts an operation immediately instead of when it is awaited; it runs while the coroutine
+/// continues.
+///
+///     auto pending = eager(io::read(fd, buf, 0));
+///     prepare_something_else();
+///     int n = co_await pending;
+///
+/// Also accepts compositions of operations made by `&&` and timeout(). Must be called on a context.
+/// Everything that the operation refers to (buffers, paths) must live until it is awaited or
+/// destroyed.
+template <ring_operation Op>
+[[nodiscard("dropping an eager operation cancels it")]] auto
+eager(Op op COIL_LIFETIMEBOUND) noexcept {
+    return eager_operation<typename Op::element_type>(std::move(op));
+}
+
+/// Produces a readable compiler error.
+template <detail::element Element>
+void eager(io_awaitable<Element>& op)
+    COIL_DELETE("an operation is started once: pass eager() a temporary, or std::move() it");
+template <class Work>
+    requires(!ring_operation<Work>)
+void eager(Work&&) COIL_DELETE("eager starts an operation of the ring; spawn(f()) starts a task");
+
 /// An operation in flight, see eager(). It cannot be moved because the kernel refers to its
 /// address. To keep many, construct them in place:
 ///
@@ -154,29 +181,5 @@ private:
 
     awaiter* awaiter_ = nullptr; // the awaiter that is suspended, or has not fetched the result
 };
-
-/// Starts an operation immediately instead of when it is awaited; it runs while the coroutine
-/// continues.
-///
-///     auto pending = eager(io::read(fd, buf, 0));
-///     prepare_something_else();
-///     int n = co_await pending;
-///
-/// Also accepts compositions of operations made by `&&` and timeout(). Must be called on a context.
-/// Everything that the operation refers to (buffers, paths) must live until it is awaited or
-/// destroyed.
-template <ring_operation Op>
-[[nodiscard("dropping an eager operation cancels it")]] auto
-eager(Op op COIL_LIFETIMEBOUND) noexcept {
-    return eager_operation<typename Op::element_type>(std::move(op));
-}
-
-/// Produces a readable compiler error.
-template <detail::element Element>
-void eager(io_awaitable<Element>& op)
-    COIL_DELETE("an operation is started once: pass eager() a temporary, or std::move() it");
-template <class Work>
-    requires(!ring_operation<Work>)
-void eager(Work&&) COIL_DELETE("eager starts an operation of the ring; spawn(f()) starts a task");
 
 } // namespace coil

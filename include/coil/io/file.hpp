@@ -133,12 +133,11 @@ inline operation write_fixed(descriptor fd, const_buffer buf COIL_LIFETIMEBOUND,
 /// openat(2): a descriptor, which is closed if the awaiting coroutine is destroyed meanwhile.
 /// `path` must outlive the await.
 ///
-/// Opening a FIFO does not always wait as open(2) does: the kernel first tries as if O_NONBLOCK
-/// were given. (The descriptor does not get that flag.) If it can make that attempt, which requires
-/// that the name is in the kernel's cache and that neither O_CREAT nor O_TRUNC is given, O_RDONLY
-/// returns a descriptor before there is a writer (a read then waits for one), and O_WRONLY fails
-/// with -ENXIO if there is no reader (measured on Linux 6.18). io::force_async(openat(...)) always
-/// waits, on one of the kernel's workers.
+/// Opening a FIFO does not always wait as open(2) does. If the name is in the kernel's cache and
+/// neither O_CREAT nor O_TRUNC is given, the kernel opens it as if O_NONBLOCK were given (measured
+/// on Linux 6.18; the descriptor does not get that flag). O_RDONLY then returns a descriptor before
+/// there is a writer, for which a read waits, and O_WRONLY fails with -ENXIO if there is no reader.
+/// io::force_async(openat(...)) always waits, on one of the kernel's workers.
 inline descriptor_operation openat(int dirfd, path_argument path COIL_LIFETIMEBOUND, int flags,
                                    ::mode_t mode = 0) noexcept {
     return detail::make_descriptor_operation(uring::prep::openat(dirfd, path.c_str(), flags, mode));

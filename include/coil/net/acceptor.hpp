@@ -1,15 +1,13 @@
 #pragma once
 
-#include <coil/base/exchange.hpp>
 #include <coil/core/task.hpp>
+#include <coil/net/detail/socket_file_owner.hpp>
 #include <coil/net/endpoint.hpp>
 #include <coil/net/inet_address.hpp>
 #include <coil/net/socket.hpp>
 
 #include <concepts>
-#include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <utility>
 
@@ -23,30 +21,6 @@ struct acceptor_options {
     /// For a Unix socket: SOCK_STREAM or SOCK_SEQPACKET.
     int unix_type = SOCK_STREAM;
 };
-
-namespace detail {
-
-/// Owns the socket file of a Unix socket that is bound to a path. The destructor removes the file,
-/// unless another file has replaced it.
-class socket_file_owner {
-public:
-    socket_file_owner() noexcept = default;
-    explicit socket_file_owner(std::string path);
-    socket_file_owner(socket_file_owner&& other) noexcept
-        : path_(coil::detail::exchange(other.path_, {})), inode_(other.inode_),
-          device_(other.device_) {}
-    socket_file_owner& operator=(socket_file_owner&& other) noexcept;
-    ~socket_file_owner() { remove(); }
-
-private:
-    void remove() noexcept;
-
-    std::string path_; // empty: owns nothing
-    std::uint64_t inode_ = 0;
-    std::uint64_t device_ = 0;
-};
-
-} // namespace detail
 
 /// A listening socket, for TCP or the Unix domain.
 ///

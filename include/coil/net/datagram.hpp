@@ -1,12 +1,12 @@
 #pragma once
 
 #include <coil/base/owned.hpp>
-#include <coil/base/std_chrono.hpp>
 #include <coil/context/multishot.hpp>
 #include <coil/core/buffer.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/core/task.hpp>
 #include <coil/io/receive.hpp>
+#include <coil/net/datagram_info.hpp>
 #include <coil/net/endpoint.hpp>
 #include <coil/net/socket.hpp>
 
@@ -18,40 +18,6 @@
 #include <sys/uio.h>
 
 namespace coil::net {
-
-/// The information that a socket reports with each datagram; see enable().
-///
-///     net::enable(socket, {.segments = true, .ecn = true}).value();
-struct datagram_options {
-    /// UDP_GRO: datagrams of one sender and one size that arrive together are delivered as one
-    /// piece of up to 64 KiB, with their size as segment_size. This reduces the cost of each
-    /// datagram in the network stack. Buffers must then hold 64 KiB; a smaller buffer truncates the
-    /// piece.
-    bool segments = false;
-    /// The ECN bits of the IP header.
-    bool ecn = false;
-    /// The time at which the kernel received the datagram.
-    bool timestamps = false;
-};
-
-/// Enables reports on a UDP socket over IPv4 or IPv6: 0 or -errno. Options that are false are left
-/// as they are.
-io_result enable(const socket& s, const datagram_options& options) noexcept;
-
-/// The properties of a received datagram, or the parameters for one to be sent.
-struct datagram_info {
-    /// The sender, or the receiver. AF_UNSPEC on connected sockets: the connected peer.
-    endpoint peer = {};
-    /// The bytes of each datagram in the piece; the last one may be shorter. 0: the piece is one
-    /// datagram. When sending: the kernel cuts the piece into datagrams of this size (UDP_SEGMENT),
-    /// at most 64, or 128 since Linux 6.9, and 64 KiB in total.
-    std::size_t segment_size = 0;
-    /// The ECN bits, 0 to 3: Not-ECT, ECT(1), ECT(0), CE. -1: unknown; when sending, the setting of
-    /// the socket. Any other value also sets the DSCP of the sent datagram to 0.
-    int ecn = -1;
-    /// When the kernel received it; the epoch if timestamps are not enabled. Ignored when sending.
-    std::chrono::system_clock::time_point time = {};
-};
 
 /// A received datagram in a buffer of a pool, or the reason why there is none.
 class datagram {

@@ -13,6 +13,7 @@
 #include <coil/io/socket.hpp>
 #include <coil/net/detail/socket_element.hpp>
 #include <coil/net/endpoint.hpp>
+#include <coil/net/immediate_result.hpp>
 #include <coil/net/inet_address.hpp>
 #include <coil/net/message.hpp>
 #include <coil/stream/byte_stream.hpp>
@@ -29,16 +30,6 @@
 #include <utility>
 
 namespace coil::net {
-
-/// The result of a call that completes immediately: an io_result that may also be awaited.
-class immediate_result : public io_result {
-public:
-    explicit immediate_result(io_result result) noexcept : io_result(result) {}
-
-    [[nodiscard]] bool await_ready() const noexcept { return true; }
-    void await_suspend(std::coroutine_handle<>) const noexcept {}
-    [[nodiscard]] io_result await_resume() const noexcept { return *this; }
-};
 
 /// A socket; the destructor closes it. Move-only.
 ///

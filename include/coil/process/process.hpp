@@ -5,91 +5,20 @@
 #include <coil/core/io_result.hpp>
 #include <coil/core/task.hpp>
 #include <coil/process/exit_status.hpp>
+#include <coil/process/process_options.hpp>
 #include <coil/stream/pipe_end.hpp>
 
 #include <concepts>
 #include <csignal>
 #include <cstddef>
-#include <filesystem>
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <sys/types.h>
 
 namespace coil {
 
-namespace detail {
-class spawn_plan;
-}
-
-/// The target to which a standard stream of a child process is connected.
-class redirect {
-public:
-    /// A pipe; its other end is process::stdin(), stdout() or stderr().
-    static redirect pipe() { return redirect(kind::pipe); }
-    /// The parent's stream.
-    static redirect inherit() { return redirect(kind::inherit); }
-    /// /dev/null.
-    static redirect null() { return redirect(kind::null); }
-    /// A file. For output, it is created or truncated.
-    static redirect file(std::filesystem::path path) {
-        redirect to(kind::file);
-        to.path_ = std::move(path);
-        return to;
-    }
-    /// A descriptor of the caller, which must stay open until spawn() has returned.
-    static redirect descriptor(int fd) {
-        redirect to(kind::descriptor);
-        to.fd_ = fd;
-        return to;
-    }
-    /// For standard error: the same as standard output.
-    static redirect to_stdout() { return redirect(kind::to_stdout); }
-
-    /// Produces a readable compiler error.
-    redirect(std::nullptr_t) // NOLINT(*-explicit-*)
-        COIL_DELETE("write redirect::null(), or inherit(), pipe(), file(path), descriptor(fd)");
-
-private:
-    friend class detail::spawn_plan;
-    enum class kind : unsigned char { pipe, inherit, null, file, descriptor, to_stdout };
-    explicit redirect(kind what) noexcept : kind_(what) {}
-
-    kind kind_;
-    int fd_ = -1;
-    std::filesystem::path path_;
-};
-
-/// Options of process::spawn().
-struct process_options {
-    redirect standard_input = redirect::pipe();
-    redirect standard_output = redirect::pipe();
-    redirect standard_error = redirect::pipe();
-    /// The environment as "NAME=value" strings; nullopt: the parent's.
-    std::optional<std::vector<std::string>> environment = {};
-    /// The working directory; empty: the parent's.
-    std::filesystem::path directory = {};
-    /// Starts the child in a process group of its own. kill() then signals the whole group, which
-    /// includes the child's children. Signals of the terminal do not reach the group.
-    bool new_process_group = false;
-    /// The time between SIGTERM and SIGKILL when the process is terminated.
-    std::chrono::milliseconds grace = std::chrono::seconds(5);
-};
-
-/// The result of process::output().
-struct process_output {
-    exit_status status;
-    std::string out;
-    std::string err;
-
-    /// Produces a readable compiler error.
-    template <class Text>
-        requires requires { typename Text::traits_type; }
-    operator Text() const // NOLINT(*-explicit-*)
-        COIL_DELETE("the output is a member: (co_await p.output()).out");
-};
+struct process_output;
 
 /// A child process, which this object owns. Move-only.
 ///
@@ -171,6 +100,19 @@ private:
     pipe_end stdin_;
     pipe_end stdout_;
     pipe_end stderr_;
+};
+
+/// The result of process::output().
+struct process_output {
+    exit_status status;
+    std::string out;
+    std::string err;
+
+    /// Produces a readable compiler error.
+    template <class Text>
+        requires requires { typename Text::traits_type; }
+    operator Text() const // NOLINT(*-explicit-*)
+        COIL_DELETE("the output is a member: (co_await p.output()).out");
 };
 
 } // namespace coil

@@ -1,17 +1,15 @@
 #pragma once
 
-#include <coil/base/assert.hpp>
 #include <coil/base/exchange.hpp>
 #include <coil/core/awaitable.hpp>
+#include <coil/sync/detail/channel_awaiters.hpp>
 #include <coil/sync/detail/channel_core.hpp>
 #include <coil/sync/detail/waiter.hpp>
 
 #include <concepts>
 #include <cstddef>
 #include <memory>
-#include <new>
 #include <optional>
-#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -27,157 +25,10 @@ namespace detail {
 
 struct no_element_type {};
 
-/// Throws std::system_error with std::errc::broken_pipe.
-[[noreturn]] void throw_channel_closed();
-/// Passes the same exception to the context's on_unhandled_exception.
-void report_channel_closed() noexcept;
-
-template <class T>
-struct channel_entry : sync_waiter {
-    explicit channel_entry(bool is_sender) noexcept : sends(is_sender) {}
-
-    using element_type = channel_element<T>;
-
-    std::optional<T> value;
-    std::unique_ptr<element_type> element;
-    const bool sends;
-    bool closed = false;
-};
-
-template <class T>
-using channel_core = basic_channel<T, channel_entry<T>, sync_waiter>;
-
-template <class T>
-class receive_awaiter : public sync_awaiter<receive_awaiter<T>, channel_entry<T>> {
-public:
-    explicit receive_awaiter(channel_core<T>& source) noexcept
-        : sync_awaiter<receive_awaiter<T>, channel_entry<T>>(false), core_(source) {}
-    ~receive_awaiter() { this->end_wait(); }
-
-    /// Called before the await by a combinator that may discard() the result. Throws
-    /// std::bad_alloc.
-    void expect_discard() { this->element = std::make_unique<channel_element<T>>(); }
-    [[nodiscard]] bool has_failed() noexcept { return !this->succeeded() || out_of_memory_; }
-
-    std::optional<T> await_resume() {
-        if (!this->succeeded()) [[unlikely]] {
-            throw std::system_error(wait_cancelled("channel::recv"));
-        }
-        if (out_of_memory_) [[unlikely]] {
-            throw std::bad_alloc();
-        }
-        return std::move(this->value);
-    }
-
-private:
-    friend class sync_awaiter<receive_awaiter<T>, channel_entry<T>>;
-    static constexpr waited_object waits_for = waited_object::channel_receive;
-    static constexpr bool gives_back = true;
-
-    /// A receiver that has to wait may be given an element and be cancelled before it resumes, so
-    /// it reserves the memory for giving it back.
-    [[nodiscard, gnu::always_inline]] bool take_now() noexcept {
-        return core_.try_pop(this->value);
-    }
-    [[nodiscard]] bool take_with_lock() noexcept {
-        if (core_.attempt(*this)) {
-            return true;
-        }
-        out_of_memory_ = this->element == nullptr && !reserve();
-        return out_of_memory_;
-    }
-    [[nodiscard]] bool can_give_back() noexcept {
-        return !this->value || this->element != nullptr || reserve();
-    }
-    [[nodiscard]] bool reserve() noexcept try {
-        expect_discard();
-        return true;
-    } catch (const std::bad_alloc&) {
-        return false;
-    }
-    [[nodiscard]] channel_core<T>& queue() noexcept { return core_; }
-    void give_back() noexcept {
-        if (this->value) {
-            COIL_ASSERT(this->element != nullptr);
-            this->element->value.emplace(std::move(*this->value));
-            core_.give_back(std::move(this->element));
-        }
-    }
-
-    channel_core<T>& core_;
-    bool out_of_memory_ = false; // nothing was received
-};
-
-template <class T>
-class send_awaiter : public sync_awaiter<send_awaiter<T>, channel_entry<T>> {
-public:
-    send_awaiter(channel_core<T>& target, T&& value)
-        : sync_awaiter<send_awaiter<T>, channel_entry<T>>(true), core_(target) {
-        if (core_.is_unbounded()) [[unlikely]] {
-            allocate(value);
-        } else {
-            this->value.emplace(std::move(value));
-        }
-    }
-    ~send_awaiter() { this->end_wait(); }
-
-    [[nodiscard]] bool has_failed() noexcept { return !this->succeeded() || this->closed; }
-    /// Reports a value that is lost because the channel was closed, rather than dropping it
-    /// silently.
-    void discard() noexcept {
-        if (has_failed() && !this->was_cancelled()) {
-            report_channel_closed();
-        }
-    }
-
-    void await_resume() {
-        if (!this->succeeded()) [[unlikely]] {
-            throw std::system_error(wait_cancelled("channel::send"));
-        }
-        if (this->closed) [[unlikely]] {
-            throw_channel_closed();
-        }
-    }
-
-private:
-    friend class sync_awaiter<send_awaiter<T>, channel_entry<T>>;
-    static constexpr waited_object waits_for = waited_object::channel_send;
-    static constexpr bool gives_back = false;
-
-    [[gnu::noinline]] void allocate(T& value) {
-        this->element = std::make_unique<channel_element<T>>(std::move(value));
-    }
-
-    [[nodiscard, gnu::always_inline]] bool take_now() noexcept { return core_.push_now(*this); }
-    [[nodiscard]] bool take_with_lock() noexcept { return core_.attempt(*this); }
-    [[nodiscard]] channel_core<T>& queue() noexcept { return core_; }
-    void give_back() noexcept {}
-
-    channel_core<T>& core_;
-};
-
 } // namespace detail
 
-/// The awaitable returned by channel::send(). It owns the value until it is awaited, which may
-/// happen only once; a second await terminates the program with a message.
 template <class T>
-class [[nodiscard("did you forget to co_await?")]] send_awaitable
-    : public detail::not_its_result<send_awaitable<T>> {
-public:
-    send_awaitable(detail::channel_core<T>& target, T&& value) noexcept
-        : core_(&target), value_(std::move(value)) {}
-
-    [[nodiscard]] detail::send_awaiter<T> operator co_await() {
-        if (core_ == nullptr) [[unlikely]] {
-            detail::end_with_misuse("the result of channel::send() was awaited twice.");
-        }
-        return detail::send_awaiter<T>(*coil::detail::exchange(core_, nullptr), std::move(value_));
-    }
-
-private:
-    detail::channel_core<T>* core_;
-    T value_;
-};
+class send_awaitable;
 
 /// A queue between coroutines: bounded, unbounded, or without a buffer (rendezvous). Closing
 /// follows Go's channels.
@@ -306,5 +157,26 @@ private:
 channel() -> channel<detail::no_element_type>;
 template <std::integral Number>
 channel(Number) -> channel<detail::no_element_type>;
+
+/// The awaitable returned by channel::send(). It owns the value until it is awaited, which may
+/// happen only once; a second await terminates the program with a message.
+template <class T>
+class [[nodiscard("did you forget to co_await?")]] send_awaitable
+    : public detail::not_its_result<send_awaitable<T>> {
+public:
+    send_awaitable(detail::channel_core<T>& target, T&& value) noexcept
+        : core_(&target), value_(std::move(value)) {}
+
+    [[nodiscard]] detail::send_awaiter<T> operator co_await() {
+        if (core_ == nullptr) [[unlikely]] {
+            detail::end_with_misuse("the result of channel::send() was awaited twice.");
+        }
+        return detail::send_awaiter<T>(*coil::detail::exchange(core_, nullptr), std::move(value_));
+    }
+
+private:
+    detail::channel_core<T>* core_;
+    T value_;
+};
 
 } // namespace coil

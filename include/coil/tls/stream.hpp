@@ -18,6 +18,12 @@ struct ssl_st; // OpenSSL's SSL
 
 namespace coil::tls {
 
+template <byte_stream Transport>
+class basic_stream;
+
+/// TLS over a socket. In a simulated world it runs over the world's sockets.
+using stream = basic_stream<net::socket>;
+
 /// A TLS connection over a byte_stream, which it owns. It is a byte_stream itself. Move-only.
 ///
 ///     tls::stream s{co_await net::connect("example.org", 443), ctx};
@@ -120,8 +126,5 @@ private:
 
 template <class Transport>
 basic_stream(Transport, const context&) -> basic_stream<Transport>;
-
-/// TLS over a socket. In a simulated world it runs over the world's sockets.
-using stream = basic_stream<net::socket>;
 
 } // namespace coil::tls

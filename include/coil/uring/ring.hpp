@@ -95,7 +95,7 @@ public:
     /// Queues an acquired entry for the next submission, after those already committed.
     void commit(sqe* s) noexcept {
         assert(tail_ != acquired_ && index_of(s) < sq_entries_);
-        tsan::submitted(*s);
+        detail::tsan::submitted(*s);
         array_[tail_++ & sq_mask_] = index_of(s);
     }
 
@@ -206,7 +206,7 @@ public:
             return nullptr;
         }
         const cqe* c = &cqes_[cq_next_ & cq_mask_];
-        tsan::completed(*c);
+        detail::tsan::completed(*c);
         return c;
     }
 
@@ -230,7 +230,7 @@ public:
         const publish_on_exit publish{*this};
         while (cq_next_ != last) {
             const cqe& c = cqes_[cq_next_++ & cq_mask_];
-            tsan::completed(c);
+            detail::tsan::completed(c);
             f(c);
         }
         return last - first;

@@ -3,6 +3,7 @@
 #include <coil/base/exchange.hpp>
 #include <coil/base/std_chrono.hpp>
 #include <coil/compose/detail/child_group.hpp>
+#include <coil/compose/supervisor_options.hpp>
 #include <coil/context/context_clock.hpp>
 #include <coil/context/sleep.hpp>
 #include <coil/core/task.hpp>
@@ -12,22 +13,7 @@
 #include <string>
 #include <string_view>
 
-namespace coil {
-
-/// How often and after which delay a failed child is restarted: the delay grows from
-/// `initial_delay` by `factor` up to `max_delay`, and is reset to `initial_delay` after an attempt
-/// that has lasted longer than `reset_after`.
-struct restart_options {
-    std::chrono::nanoseconds initial_delay = std::chrono::milliseconds(10);
-    std::chrono::nanoseconds max_delay = std::chrono::seconds(10);
-    double factor = 2;
-    std::chrono::nanoseconds reset_after = std::chrono::seconds(60);
-    /// The number of attempts after the first. The failure of the last attempt is the child's
-    /// result.
-    unsigned max_restarts = ~0U;
-};
-
-namespace detail {
+namespace coil::detail {
 
 /// Receives the failures that run_restarting() reports.
 struct failure_reporter {
@@ -67,6 +53,4 @@ task<> run_restarting(Make make, restart_options options, failure_reporter repor
     }
 }
 
-} // namespace detail
-
-} // namespace coil
+} // namespace coil::detail

@@ -57,7 +57,7 @@ protected:
     awaiter_base() noexcept = default;
     ~awaiter_base() {
         if (under_way()) [[unlikely]] {
-            end_under_way();
+            leave_on_destruction();
         }
     }
 
@@ -167,7 +167,7 @@ private:
     void post_stop() noexcept;
     /// Returns whether the wait is still pending.
     bool stop_delivered() noexcept;
-    void end_under_way() noexcept;
+    void leave_on_destruction() noexcept;
     void leave_ready_queue() noexcept;
 
     std::atomic<std::uintptr_t> word_{0};

@@ -40,14 +40,15 @@ struct channel_fill {
 /// thread. Defined in sync, which knows the channels.
 [[nodiscard]] channel_fill fill_of_channel(const void* channel) noexcept;
 
-/// The first member of a waited_object::mutex or shared_mutex, for reports: the root of the task
-/// that locked it by an await. Null if it is not locked or the task is unknown. The task may have
-/// ended since. The value 1 says that it was last locked shared, by one or more tasks.
+/// Records for reports which task has locked a mutex or shared_mutex, of which it is the first
+/// member. `root` is the outermost coroutine of the task, which may have ended since; null: the
+/// lock is free, or was not acquired by an await; 1: it was last locked shared, by one or more
+/// tasks.
 struct lock_holder {
     std::atomic<const promise_base*> root{nullptr};
 
     void note(const promise_base* task) noexcept { root.store(task, std::memory_order_relaxed); }
-    /// Writes only the first time, because readers on several threads would share the cache line.
+    /// Writes only the first time, because several threads that lock it shared use the cache line.
     void note_shared() noexcept {
         if (!is_shared(root.load(std::memory_order_relaxed))) {
             note(reinterpret_cast<const promise_base*>(shared));
@@ -71,7 +72,8 @@ public:
     bool cancelled;
 
     [[nodiscard]] waited_object object() const noexcept { return object_; }
-    /// The position of the pointer to the object, in words from this; 0 if it has none.
+    /// The position of the pointer to the object, in words from the start of this awaiter; 0 if it
+    /// has none.
     [[nodiscard]] std::uint8_t object_at() const noexcept { return object_at_; }
 
 protected:

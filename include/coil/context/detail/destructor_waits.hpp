@@ -22,8 +22,8 @@ public:
         reason(const reason&) = delete;
         reason& operator=(const reason&) = delete;
 
-        /// Called on the thread that makes the request. The tasks that are destroyed because of
-        /// this one get that cause, too, even if their destruction was requested before.
+        /// Sets the cause. Called on the thread that makes the request. Requests that have this one
+        /// as their cause are then caused by `cause` as well, even if they were made earlier.
         void because_of(const reason* cause) noexcept {
             outer_.store(cause, std::memory_order_release);
         }
@@ -44,10 +44,10 @@ public:
         std::atomic<const reason*> outer_{nullptr};
     };
 
-    /// Exists while a destructor waits, and while it requests the destruction of the tasks that it
-    /// waits for. Destroying these requests the destruction of the tasks below them, on other loops
-    /// too. All of these tasks are below the frame of the destructor, and all of these requests
-    /// record this scope as their cause.
+    /// Exists while a destructor requests the destruction of tasks, and waits for them. The
+    /// destructors of these tasks request the destruction of further tasks, also on other loops.
+    /// All of these tasks are below the frame of the destructor, and all of these requests record
+    /// this scope as their cause.
     class scope : public reason {
     public:
         explicit scope(destructor_waits& all) noexcept
@@ -68,14 +68,14 @@ public:
         friend class destructor_waits;
 
         destructor_waits& all_;
-        const scope* const enclosing_; // it returns after this one, whatever their causes are
+        const scope* const enclosing_; // the next one out on this thread's stack: it returns later
     };
 
     /// The request to destroy a remote child, whether it has been made or not.
     class request final : public reason {
     public:
-        /// Called when the await of the child begins, which is after the beginning of every await
-        /// above it, and before that of every await below.
+        /// Numbers the request. Called when the await of the child begins: the awaits above it have
+        /// begun before, and those below it begin later.
         void begin() noexcept;
         [[nodiscard]] bool is_younger_than(const request& other) const noexcept {
             return number_ > other.number_;
@@ -196,8 +196,8 @@ public:
         }
         return cause != nullptr;
     }
-    /// Whether all remote children that are being destroyed on this loop are older than this one,
-    /// which is then certainly not above one of them.
+    /// Whether this remote child is younger than all that are being destroyed on this loop. Then it
+    /// is not above any of them, because a child is younger than those above it.
     [[nodiscard]] bool destroy_only_older_than(const request& one) const noexcept {
         return youngest_ < one.number_;
     }
@@ -208,10 +208,9 @@ public:
         }
         return cause != nullptr;
     }
-    /// Calls `f` with the waits of the loops on which destructors wait for what was requested
-    /// because of `cause`: `cause` itself, the causes above it, and the destructors that cannot
-    /// return before one of these, which is above them on the stack. Any thread, while the request
-    /// is outstanding.
+    /// Calls `f` with the destructor_waits of each loop on which a destructor waits because of
+    /// `cause`: `cause` itself, the causes above it, and the destructors further out on the stack
+    /// of one of these, which cannot return earlier. Any thread, while the request is outstanding.
     template <class Function>
     static void visit_waiting(const reason* cause, Function f); // defined where it is used
     /// The nurseries whose destruction is in progress, the innermost first.

@@ -20,7 +20,8 @@ namespace coil::detail {
 
 [[noreturn]] void end_with_misuse(const char* sentence) noexcept; // NOLINT(*-redundant-*)
 
-/// Below this stack address, tasks are destroyed on the slow path; initially, all tasks are.
+/// Tasks are destroyed on the slow path if the stack has grown below this address. The initial
+/// value selects the slow path, which computes the limit.
 constinit inline thread_local std::uintptr_t destroying_floor = UINTPTR_MAX;
 
 /// Destroys everything that `top` awaits and owns, but not its own frame.

@@ -8,6 +8,7 @@
 #include <coil/exec/detail/async_state.hpp>
 #include <coil/exec/detail/remote_op.hpp>
 #include <coil/exec/detail/return_to_executor.hpp>
+#include <coil/exec/executor_arg.hpp>
 
 #include <concepts>
 #include <coroutine>
@@ -16,12 +17,6 @@
 #include <utility>
 
 namespace coil {
-
-/// The first parameter of a coroutine that returns an async_task, if the second is its executor.
-struct executor_arg_t {
-    explicit executor_arg_t() = default;
-};
-inline constexpr executor_arg_t executor_arg{};
 
 template <class T, class Executor>
 class async_task;

@@ -32,7 +32,7 @@ private:
     signal_source* source_;
 };
 
-/// Takes a pending signal. A signal that is not received returns to its set.
+/// Takes a pending signal. If the result is dropped, the signal becomes pending again in its set.
 class signal_element {
 public:
     static constexpr std::uint16_t entries = 1;

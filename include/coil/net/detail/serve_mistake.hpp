@@ -3,24 +3,14 @@
 #include <coil/context/io_context.hpp>
 #include <coil/context/runtime.hpp>
 #include <coil/core/config.hpp>
-#include <coil/core/inplace_stop_token.hpp>
 #include <coil/core/task.hpp>
+#include <coil/net/detail/connection_handler.hpp>
 #include <coil/net/endpoint.hpp>
-#include <coil/net/socket.hpp>
 
 #include <concepts>
 #include <type_traits>
-#include <utility>
 
 namespace coil::net::detail {
-
-/// The functions that serve() accepts as its handler.
-template <class H>
-concept handles_connections = requires(H& handler, socket peer, inplace_stop_token stop) {
-    { handler(std::move(peer), stop) } -> std::convertible_to<task<>>;
-} || requires(H& handler, socket peer) {
-    { handler(std::move(peer)) } -> std::convertible_to<task<>>;
-};
 
 /// Where serve() accepts connections. An io_context is refused with a message.
 template <class On>

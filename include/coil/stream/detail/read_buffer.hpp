@@ -42,8 +42,8 @@ public:
         return true;
     }
     /// Consumes and returns the text before the delimiter, and drops the delimiter. Returns nullopt
-    /// if no delimiter was read yet. Throws std::system_error (message_size) if there is none in
-    /// `max` bytes.
+    /// if no delimiter was read yet. Throws std::system_error (message_size) if the first `max`
+    /// bytes contain none.
     std::optional<std::string_view> take_until(char delimiter, std::size_t max);
     /// Consumes and returns all bytes; nullopt if there are none.
     std::optional<std::string_view> take_rest() noexcept;
@@ -78,7 +78,7 @@ private:
     const char* begin_ = nullptr; // of the unread bytes; null before the first read
     const char* end_ = nullptr;
     const char* scanned_ = nullptr; // the unread bytes before this were searched for the delimiter
-    const char* window_ = nullptr;  // the part in which delimiters were found
+    const char* window_ = nullptr;  // the 64 bytes that hits_ describes
     std::uint64_t hits_ = 0;        // bit n: window_[n] is a delimiter not yet consumed
     char scanned_for_ = '\0';       // the delimiter
 };

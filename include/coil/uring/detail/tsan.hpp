@@ -23,7 +23,7 @@ void __tsan_release(void*);
 }
 #endif
 
-namespace coil::uring::tsan {
+namespace coil::uring::detail::tsan {
 
 #ifdef COIL_TSAN
 
@@ -51,4 +51,4 @@ inline void completed(const cqe&) noexcept {}
 
 #endif
 
-} // namespace coil::uring::tsan
+} // namespace coil::uring::detail::tsan

@@ -1,41 +1,17 @@
 #pragma once
 
+#include <coil/curl/header_list.hpp>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include <curl/curl.h>
 
 namespace coil::curl {
-
-/// Header fields in their order. Names are compared without regard to case.
-class header_list {
-public:
-    using field = std::pair<std::string, std::string>;
-
-    header_list() = default;
-    header_list(std::initializer_list<field> fields) : fields_(fields) {}
-
-    void add(std::string name, std::string value) {
-        fields_.emplace_back(std::move(name), std::move(value));
-    }
-    void clear() noexcept { fields_.clear(); }
-    /// The value of the first field of that name.
-    [[nodiscard]] std::optional<std::string_view> find(std::string_view name) const noexcept;
-
-    [[nodiscard]] auto begin() const noexcept { return fields_.begin(); }
-    [[nodiscard]] auto end() const noexcept { return fields_.end(); }
-    [[nodiscard]] std::size_t size() const noexcept { return fields_.size(); }
-
-private:
-    std::vector<field> fields_;
-};
 
 /// The parameters of a request. Options that are not here can be set by `configure`, which is
 /// called with the easy handle after all other options.
@@ -51,22 +27,24 @@ struct request {
     /// its size, or unknown_size for a chunked body. It cannot be repeated: a redirect that needs a
     /// second upload fails with CURLE_SEND_FAIL_REWIND.
     std::optional<std::int64_t> upload{};
-    /// Of a response that perform() or finish() collects; a longer body is an error.
+    /// The maximum size of a response's body that perform() or finish() collects; a longer body is
+    /// an error.
     std::size_t max_body = 64UL * 1024 * 1024;
     int max_redirects = 10; ///< followed for HTTP and HTTPS; 0: none
     std::chrono::milliseconds connect_timeout{30'000};
-    std::chrono::milliseconds timeout{0}; ///< of the whole transfer; 0: none
+    std::chrono::milliseconds timeout{0}; ///< the limit of the whole transfer; 0: none
     std::function<void(::CURL*)> configure{};
 };
 
+/// For request::upload: the size is not known in advance.
 inline constexpr std::int64_t unknown_size = -1;
 
-/// The answer to a request.
+/// The response to a request.
 struct response {
     long status = 0; ///< 200, 404, ...
     header_list headers{};
     std::string body{};
-    std::string url{}; ///< the final one, after redirects
+    std::string url{}; ///< the final URL, after redirects
 };
 
 } // namespace coil::curl

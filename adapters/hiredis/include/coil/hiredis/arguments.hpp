@@ -20,7 +20,7 @@ concept argument = std::convertible_to<const T&, std::string_view> ||
 
 namespace detail {
 
-/// hiredis' printf-like format; throws std::invalid_argument.
+/// Formats a command with hiredis' printf-like format. Throws std::invalid_argument.
 [[nodiscard]] std::string format_command(const char* format, ...);
 
 void append_size(std::string& out, char mark, std::size_t value);

@@ -2,11 +2,10 @@
 
 #include <coil/core/task.hpp>
 #include <coil/kafka/error.hpp>
+#include <coil/kafka/message.hpp>
 
-#include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,24 +14,6 @@ namespace coil::kafka {
 namespace detail {
 class consumer_client;
 }
-
-/// A message that was consumed.
-struct message {
-    std::string topic;
-    std::int32_t partition = 0;
-    std::int64_t offset = 0;
-    std::optional<std::string> key;
-    std::string value;          ///< empty if the message has none (a tombstone)
-    std::int64_t timestamp = 0; ///< milliseconds since 1970, or -1
-};
-
-/// A position in a partition.
-struct position {
-    std::string topic;
-    std::int32_t partition = 0;
-    /// Where consuming begins; -1001 (RD_KAFKA_OFFSET_INVALID): at the committed offset.
-    std::int64_t offset = -1001;
-};
 
 /// Called when partitions are assigned to a consumer: it may change the offsets, for example to
 /// those that are stored in a database.

@@ -7,6 +7,7 @@
 
 namespace coil::nats {
 
+/// Options of a connection.
 struct options {
     /// "host:port" of the servers of a cluster. The connected server reports the others.
     std::vector<std::string> servers{"127.0.0.1:4222"};

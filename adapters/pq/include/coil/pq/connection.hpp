@@ -23,6 +23,9 @@
 
 namespace coil::pq {
 
+struct notification;
+
+/// Options of a connection.
 struct connection_options {
     /// Called on the connection's thread with each notice and warning from the server. By default
     /// they are dropped; nothing is written to standard error. Must not throw.
@@ -30,13 +33,6 @@ struct connection_options {
     /// A call that was asked to stop waits this long at most until the server has cancelled it. If
     /// that is not enough, the connection is broken.
     std::chrono::nanoseconds cancel_grace = std::chrono::seconds(5);
-};
-
-/// A notification that a session has sent with NOTIFY.
-struct notification {
-    std::string channel;
-    std::string payload;
-    int server_process = 0; ///< of the session that has executed NOTIFY
 };
 
 /// A connection to a PostgreSQL server.
@@ -173,6 +169,13 @@ private:
     task<> end_copy_in(std::string sql, bool failed, std::uint64_t& rows);
 
     std::unique_ptr<detail::session> session_;
+};
+
+/// A notification that a session has sent with NOTIFY.
+struct notification {
+    std::string channel;
+    std::string payload;
+    int server_process = 0; ///< of the session that has executed NOTIFY
 };
 
 } // namespace coil::pq

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <coil/core/config.hpp>
+
+#include <cstddef>
+#include <filesystem>
+#include <utility>
+
+namespace coil {
+
+namespace detail {
+class spawn_plan;
+}
+
+/// The target to which a standard stream of a child process is connected.
+class redirect {
+public:
+    /// A pipe; its other end is process::stdin(), stdout() or stderr().
+    static redirect pipe() { return redirect(kind::pipe); }
+    /// The parent's stream.
+    static redirect inherit() { return redirect(kind::inherit); }
+    /// /dev/null.
+    static redirect null() { return redirect(kind::null); }
+    /// A file. For output, it is created or truncated.
+    static redirect file(std::filesystem::path path) {
+        redirect to(kind::file);
+        to.path_ = std::move(path);
+        return to;
+    }
+    /// A descriptor of the caller, which must stay open until spawn() has returned.
+    static redirect descriptor(int fd) {
+        redirect to(kind::descriptor);
+        to.fd_ = fd;
+        return to;
+    }
+    /// For standard error: the same as standard output.
+    static redirect to_stdout() { return redirect(kind::to_stdout); }
+
+    /// Produces a readable compiler error.
+    redirect(std::nullptr_t) // NOLINT(*-explicit-*)
+        COIL_DELETE("write redirect::null(), or inherit(), pipe(), file(path), descriptor(fd)");
+
+private:
+    friend class detail::spawn_plan;
+    enum class kind : unsigned char { pipe, inherit, null, file, descriptor, to_stdout };
+    explicit redirect(kind what) noexcept : kind_(what) {}
+
+    kind kind_;
+    int fd_ = -1;
+    std::filesystem::path path_;
+};
+
+} // namespace coil

@@ -1,0 +1,145 @@
+#pragma once
+
+#include <coil/base/assert.hpp>
+#include <coil/core/awaitable.hpp>
+#include <coil/sync/detail/channel_core.hpp>
+#include <coil/sync/detail/waiter.hpp>
+
+#include <memory>
+#include <new>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+namespace coil::detail {
+
+/// Throws std::system_error with std::errc::broken_pipe.
+[[noreturn]] void throw_channel_closed();
+/// Passes the same exception to the context's on_unhandled_exception.
+void report_channel_closed() noexcept;
+
+template <class T>
+struct channel_entry : sync_waiter {
+    explicit channel_entry(bool is_sender) noexcept : sends(is_sender) {}
+
+    using element_type = channel_element<T>;
+
+    std::optional<T> value;
+    std::unique_ptr<element_type> element;
+    const bool sends;
+    bool closed = false;
+};
+
+template <class T>
+using channel_core = basic_channel<T, channel_entry<T>, sync_waiter>;
+
+template <class T>
+class receive_awaiter : public sync_awaiter<receive_awaiter<T>, channel_entry<T>> {
+public:
+    explicit receive_awaiter(channel_core<T>& source) noexcept
+        : sync_awaiter<receive_awaiter<T>, channel_entry<T>>(false), core_(source) {}
+    ~receive_awaiter() { this->end_wait(); }
+
+    /// Called before the await by a combinator that may discard() the result. Throws
+    /// std::bad_alloc.
+    void expect_discard() { this->element = std::make_unique<channel_element<T>>(); }
+    [[nodiscard]] bool has_failed() noexcept { return !this->succeeded() || out_of_memory_; }
+
+    std::optional<T> await_resume() {
+        if (!this->succeeded()) [[unlikely]] {
+            throw std::system_error(wait_cancelled("channel::recv"));
+        }
+        if (out_of_memory_) [[unlikely]] {
+            throw std::bad_alloc();
+        }
+        return std::move(this->value);
+    }
+
+private:
+    friend class sync_awaiter<receive_awaiter<T>, channel_entry<T>>;
+    static constexpr waited_object waits_for = waited_object::channel_receive;
+    static constexpr bool gives_back = true;
+
+    /// A receiver that has to wait may be given an element and be cancelled before it resumes, so
+    /// it reserves the memory for giving it back.
+    [[nodiscard, gnu::always_inline]] bool take_now() noexcept {
+        return core_.try_pop(this->value);
+    }
+    [[nodiscard]] bool take_with_lock() noexcept {
+        if (core_.attempt(*this)) {
+            return true;
+        }
+        out_of_memory_ = this->element == nullptr && !reserve();
+        return out_of_memory_;
+    }
+    [[nodiscard]] bool can_give_back() noexcept {
+        return !this->value || this->element != nullptr || reserve();
+    }
+    [[nodiscard]] bool reserve() noexcept try {
+        expect_discard();
+        return true;
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+    [[nodiscard]] channel_core<T>& queue() noexcept { return core_; }
+    void give_back() noexcept {
+        if (this->value) {
+            COIL_ASSERT(this->element != nullptr);
+            this->element->value.emplace(std::move(*this->value));
+            core_.give_back(std::move(this->element));
+        }
+    }
+
+    channel_core<T>& core_;
+    bool out_of_memory_ = false; // nothing was received
+};
+
+template <class T>
+class send_awaiter : public sync_awaiter<send_awaiter<T>, channel_entry<T>> {
+public:
+    send_awaiter(channel_core<T>& target, T&& value)
+        : sync_awaiter<send_awaiter<T>, channel_entry<T>>(true), core_(target) {
+        if (core_.is_unbounded()) [[unlikely]] {
+            allocate(value);
+        } else {
+            this->value.emplace(std::move(value));
+        }
+    }
+    ~send_awaiter() { this->end_wait(); }
+
+    [[nodiscard]] bool has_failed() noexcept { return !this->succeeded() || this->closed; }
+    /// Reports a value that is lost because the channel was closed, rather than dropping it
+    /// silently.
+    void discard() noexcept {
+        if (has_failed() && !this->was_cancelled()) {
+            report_channel_closed();
+        }
+    }
+
+    void await_resume() {
+        if (!this->succeeded()) [[unlikely]] {
+            throw std::system_error(wait_cancelled("channel::send"));
+        }
+        if (this->closed) [[unlikely]] {
+            throw_channel_closed();
+        }
+    }
+
+private:
+    friend class sync_awaiter<send_awaiter<T>, channel_entry<T>>;
+    static constexpr waited_object waits_for = waited_object::channel_send;
+    static constexpr bool gives_back = false;
+
+    [[gnu::noinline]] void allocate(T& value) {
+        this->element = std::make_unique<channel_element<T>>(std::move(value));
+    }
+
+    [[nodiscard, gnu::always_inline]] bool take_now() noexcept { return core_.push_now(*this); }
+    [[nodiscard]] bool take_with_lock() noexcept { return core_.attempt(*this); }
+    [[nodiscard]] channel_core<T>& queue() noexcept { return core_; }
+    void give_back() noexcept {}
+
+    channel_core<T>& core_;
+};
+
+} // namespace coil::detail
