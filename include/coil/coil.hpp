@@ -124,7 +124,11 @@
 #include <coil/stream/buffered_writer.hpp>
 #include <coil/stream/byte_stream.hpp>
 #include <coil/stream/copy.hpp>
+#include <coil/stream/counted.hpp>
+#include <coil/stream/idle_limited.hpp>
 #include <coil/stream/pipe_end.hpp>
+#include <coil/stream/rate_limited.hpp>
+#include <coil/stream/sendfile.hpp>
 #include <coil/stream/vectored.hpp>
 #include <coil/stream/write_all.hpp>
 #include <coil/sync/barrier.hpp>
