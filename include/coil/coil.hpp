@@ -114,6 +114,7 @@
 #include <coil/net/unix_address.hpp>
 #include <coil/process/exit_status.hpp>
 #include <coil/process/process.hpp>
+#include <coil/process/terminal.hpp>
 #include <coil/sim/fault_plan.hpp>
 #include <coil/sim/for_each_seed.hpp>
 #include <coil/sim/host.hpp>
