@@ -69,7 +69,7 @@ task<> forward_plain(net::socket client, target to) { co_await forward(client, s
 
 using handler = std::function<task<>(net::socket)>;
 
-handler plain_handler(target to) {
+handler plain_handler(const target& to) {
     return [to](net::socket client) { return report(forward_plain(std::move(client), to)); };
 }
 
@@ -85,7 +85,7 @@ task<> forward_tls(net::socket client, target to, tls::context context) {
     co_await forward(front, std::move(to));
 }
 
-handler tls_handler(target to, const std::string& certificate, const std::string& key) {
+handler tls_handler(const target& to, const std::string& certificate, const std::string& key) {
     const tls::context context = tls::context::server(certificate, key);
     return [to, context](net::socket client) {
         return report(forward_tls(std::move(client), to, context));

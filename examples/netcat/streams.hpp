@@ -27,11 +27,11 @@ template <byte_stream Stream>
 task<> send_input(Stream& peer, stream_options options) {
     pipe_end input(::dup(STDIN_FILENO));
     std::vector<std::byte> buffer(options.input_piece);
-    for (int n; (n = (co_await input.read_some(buffer)).value()) > 0;) {
-        (co_await write_all(peer, {buffer.data(), n})).value();
+    for (int n; (n = io_result(co_await input.read_some(buffer)).value()) > 0;) {
+        io_result(co_await write_all(peer, {buffer.data(), n})).value();
     }
     if (options.has_end) {
-        (co_await peer.shutdown_write()).value();
+        io_result(co_await peer.shutdown_write()).value();
     }
 }
 
@@ -44,7 +44,7 @@ task<> receive_output(Stream& peer, stream_options options) {
         if (n == 0 && options.has_end) {
             co_return;
         }
-        (co_await write_all(output, {buffer.data(), n})).value();
+        io_result(co_await write_all(output, {buffer.data(), n})).value();
     }
 }
 

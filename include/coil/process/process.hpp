@@ -54,8 +54,8 @@ public:
 
     /// Produces a readable compiler error.
     redirect(std::nullptr_t) // NOLINT(*-explicit-*)
-        COIL_DELETE("write redirect::null(), or inherit(), pipe(), file(path), terminal(), "
-                    "descriptor(fd)");
+        COIL_DELETE("write redirect::null(), or inherit(), pipe(), file(path), descriptor(fd), "
+                    "terminal()");
 
 private:
     friend class detail::spawn_plan;
