@@ -5,20 +5,25 @@
 //     netcat -w 3 example.org 80            exit after three seconds without a transfer
 //     netcat -U /run/app.sock               a Unix socket; with -l, wait for a connection
 //     netcat -l -k -e 'sort -u' 9000        run a shell command for one connection after the other
+//     netcat -u 192.0.2.1 514               UDP: each read of the input is a datagram
+//     netcat --tls example.org 443          TLS, with a verified server; --unverified accepts any
+//     netcat --tls --cert c.pem --key k.pem -l 9000
 //
 // It shows two coroutines on one connection, name resolution, limits, and how to mix in calls that
 // io_uring does not speed up: where both ends allow it, splice(2) moves the data without copying
 // it, and coil only reports readiness.
 
+#include "netcat/arguments.hpp"
+#include "netcat/tls.hpp"
+#include "netcat/udp.hpp"
+
 #include <coil/coil.hpp>
 
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <cstdio>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -33,6 +38,7 @@
 #include <unistd.h>
 
 using namespace coil;
+using netcat::arguments;
 
 namespace {
 
@@ -263,14 +269,9 @@ private:
     clock::time_point last_move_ = clock::now();
 };
 
-struct arguments {
-    bool listen = false;
-    bool local = false; // a Unix socket, whose path is `port`
-    bool keep = false;  // further connections
-    std::string command;
-    std::chrono::seconds backoff = std::chrono::years(1);
-    std::string host = "0.0.0.0";
-    std::string port;
+/// What every connection needs.
+struct settings : arguments {
+    std::shared_ptr<const netcat::tls_settings> for_tls; // null: none
 };
 
 task<net::socket> connect_locally(const arguments& args) {
@@ -295,7 +296,11 @@ task<net::socket> connect(const arguments& args) {
 }
 
 /// Connects the peer to the standard input and output of the command, or of this program.
-task<> converse(net::socket peer, const arguments& args) {
+task<> converse(net::socket peer, const settings& args) {
+    if (args.for_tls) {
+        const auto server = args.listen ? std::nullopt : std::optional(args.host);
+        co_return co_await args.for_tls->converse_with(std::move(peer), server, args.backoff);
+    }
     if (args.command.empty()) {
         conversation both_ways(std::move(peer), args.backoff);
         co_return co_await both_ways.run();
@@ -306,7 +311,7 @@ task<> converse(net::socket peer, const arguments& args) {
     co_await child.wait();
 }
 
-task<> listen(const arguments& args) {
+task<> listen(const settings& args) {
     net::endpoint local;
     if (args.local) {
         local = net::unix_address(args.port);
@@ -325,7 +330,7 @@ task<> listen(const arguments& args) {
         }
         try {
             co_await converse(std::move(peer), args);
-        } catch (const std::system_error& e) {
+        } catch (const std::exception& e) {
             if (!args.keep) {
                 throw;
             }
@@ -334,8 +339,17 @@ task<> listen(const arguments& args) {
     }
 }
 
-task<> talk(arguments args) {
-    if (args.listen) {
+task<> talk(settings args) {
+    if (args.tls.enabled) {
+        args.for_tls = std::make_shared<netcat::tls_settings>(args.tls, args.listen);
+    }
+    if (args.datagrams && args.listen) {
+        const net::endpoint local = (co_await net::resolve(args.host, args.port)).front();
+        co_await netcat::listen_for_datagrams(local, args.backoff);
+    } else if (args.datagrams) {
+        net::socket peer = co_await netcat::connect_for_datagrams(args.host, args.port);
+        co_await netcat::converse_by_datagrams(std::move(peer), args.backoff);
+    } else if (args.listen) {
         co_await listen(args);
     } else if (args.local) {
         co_await converse(co_await connect_locally(args), args);
@@ -344,55 +358,18 @@ task<> talk(arguments args) {
     }
 }
 
-std::optional<arguments> parse(int argc, char** argv) {
-    arguments args;
-    for (int option; (option = ::getopt(argc, argv, "e:klUw:")) != -1;) {
-        if (option == 'l') {
-            args.listen = true;
-        } else if (option == 'U') {
-            args.local = true;
-        } else if (option == 'k') {
-            args.keep = true;
-        } else if (option == 'e') {
-            args.command = optarg;
-        } else if (option == 'w') {
-            int seconds = 0;
-            const char* const end = optarg + std::strlen(optarg);
-            const auto [rest, error] = std::from_chars(optarg, end, seconds);
-            if (error != std::errc() || rest != end || seconds <= 0) {
-                return std::nullopt;
-            }
-            args.backoff = std::chrono::seconds(seconds);
-        } else {
-            return std::nullopt;
-        }
-    }
-    const int words = argc - optind;
-    if ((args.keep && !args.listen) ||
-        (args.local ? words != 1 : words != 2 && !(args.listen && words == 1))) {
-        return std::nullopt;
-    }
-    if (words == 2) {
-        args.host = argv[optind];
-    }
-    args.port = argv[argc - 1];
-    return args;
-}
-
 } // namespace
 
 int main(int argc, char** argv) try {
-    const std::optional<arguments> args = parse(argc, argv);
+    const std::optional<arguments> args = netcat::parse(argc, argv);
     if (!args) {
-        std::fprintf(stderr, "usage: netcat [-w SECONDS] [-e COMMAND] HOST PORT\n"
-                             "       netcat [-w SECONDS] [-e COMMAND] -l [-k] [HOST] PORT\n"
-                             "       netcat [-w SECONDS] [-e COMMAND] [-l [-k]] -U PATH\n");
+        std::fputs(netcat::usage, stderr);
         return 2;
     }
     std::signal(SIGPIPE, SIG_IGN); // a closed output is reported as EPIPE
     io_context_options options;
     options.idle = idle_policy::park(); // a stream needs throughput rather than short delays
-    coil::run(talk(*args), options);
+    coil::run(talk({*args, nullptr}), options);
     return 0;
 } catch (const std::exception& e) {
     std::fprintf(stderr, "netcat: %s\n", e.what());

@@ -114,6 +114,7 @@
 #include <coil/net/unix_address.hpp>
 #include <coil/process/exit_status.hpp>
 #include <coil/process/process.hpp>
+#include <coil/process/terminal.hpp>
 #include <coil/sim/fault_plan.hpp>
 #include <coil/sim/for_each_seed.hpp>
 #include <coil/sim/host.hpp>
@@ -124,7 +125,11 @@
 #include <coil/stream/buffered_writer.hpp>
 #include <coil/stream/byte_stream.hpp>
 #include <coil/stream/copy.hpp>
+#include <coil/stream/counted.hpp>
+#include <coil/stream/idle_limited.hpp>
 #include <coil/stream/pipe_end.hpp>
+#include <coil/stream/rate_limited.hpp>
+#include <coil/stream/sendfile.hpp>
 #include <coil/stream/vectored.hpp>
 #include <coil/stream/write_all.hpp>
 #include <coil/sync/barrier.hpp>

@@ -40,11 +40,12 @@ void reap_killed(int pidfd) noexcept {
 }
 
 /// Reads to the end of the stream. Throws if there are more than `limit` bytes.
-task<std::string> read_all(pipe_end& from, std::size_t limit) {
+template <class Stream>
+task<std::string> read_all(Stream& from, std::size_t limit) {
     std::string text;
     char buf[16 * 1024];
     while (from) {
-        const int n = (co_await from.read_some(buf)).value();
+        const int n = io_result(co_await from.read_some(buf)).value();
         if (n == 0) {
             break;
         }
@@ -88,6 +89,7 @@ process process::spawn(const std::vector<std::string>& argv, const process_optio
     p.stdin_ = std::move(plan.ends[STDIN_FILENO]);
     p.stdout_ = std::move(plan.ends[STDOUT_FILENO]);
     p.stderr_ = std::move(plan.ends[STDERR_FILENO]);
+    p.terminal_ = std::move(plan.terminal);
     return p;
 }
 
@@ -95,7 +97,7 @@ process::process(process&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)), pidfd_(std::exchange(other.pidfd_, -1)),
       group_(other.group_), is_reaped_(other.is_reaped_), grace_(other.grace_),
       status_(other.status_), stdin_(std::move(other.stdin_)), stdout_(std::move(other.stdout_)),
-      stderr_(std::move(other.stderr_)) {}
+      stderr_(std::move(other.stderr_)), terminal_(std::move(other.terminal_)) {}
 
 process& process::operator=(process&& other) noexcept {
     if (this != &other) {
@@ -109,6 +111,7 @@ process& process::operator=(process&& other) noexcept {
         stdin_ = std::move(other.stdin_);
         stdout_ = std::move(other.stdout_);
         stderr_ = std::move(other.stderr_);
+        terminal_ = std::move(other.terminal_);
     }
     return *this;
 }
@@ -175,6 +178,9 @@ task<bool> process::ended_within(std::chrono::milliseconds limit) {
 
 task<exit_status> process::terminate(std::chrono::milliseconds grace) {
     stdin_ = pipe_end();
+    if (terminal_) {
+        kill(SIGHUP);
+    }
     kill(SIGTERM);
     if (!co_await ended_within(grace)) {
         kill(SIGKILL);
@@ -206,7 +212,9 @@ task<process_output> process::output(std::size_t limit) {
     process_output collected;
     std::exception_ptr error;
     try {
-        auto [out, err] = co_await when_all(read_all(stdout_, limit), read_all(stderr_, limit));
+        auto [out, err] =
+            co_await when_all(stdout_ ? read_all(stdout_, limit) : read_all(terminal_, limit),
+                              read_all(stderr_, limit));
         collected.out = std::move(out);
         collected.err = std::move(err);
     } catch (...) {

@@ -56,7 +56,11 @@ spawn_plan::spawn_plan(const process_options& options) : options_(options) {
         ::sigfillset(&signals);
         check(::posix_spawnattr_setsigdefault(&attributes_, &signals), "spawn");
         int flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
-        flags |= options.new_process_group ? POSIX_SPAWN_SETPGROUP : 0;
+        if (on_terminal(options)) {
+            flags |= POSIX_SPAWN_SETSID; // which creates a process group, too
+        } else if (options.new_process_group) {
+            flags |= POSIX_SPAWN_SETPGROUP;
+        }
         check(::posix_spawnattr_setflags(&attributes_, static_cast<short>(flags)), "spawn");
         connect(STDIN_FILENO, options.standard_input);
         connect(STDOUT_FILENO, options.standard_output);
@@ -70,6 +74,12 @@ spawn_plan::spawn_plan(const process_options& options) : options_(options) {
         ::posix_spawn_file_actions_destroy(&actions_);
         throw;
     }
+}
+
+bool spawn_plan::on_terminal(const process_options& options) noexcept {
+    return options.standard_input.kind_ == redirect::kind::terminal ||
+           options.standard_output.kind_ == redirect::kind::terminal ||
+           options.standard_error.kind_ == redirect::kind::terminal;
 }
 
 spawn_plan::~spawn_plan() {
@@ -89,6 +99,18 @@ void spawn_plan::connect_pipe(int target) {
     ends[target] = pipe_end(fds[is_input ? 1 : 0]);
     io::owned_descriptor childs(fds[is_input ? 0 : 1]);
     give(target, above_standard_streams(std::move(childs), "pipe for a process"));
+}
+
+/// Opening a terminal makes it the controlling terminal of a new session, so the child opens it.
+void spawn_plan::connect_terminal(int target) {
+    if (on_terminal_ >= 0) {
+        check(::posix_spawn_file_actions_adddup2(&actions_, on_terminal_, target), "spawn");
+        return;
+    }
+    auto [ours, path] = open_pseudoterminal(options_.window);
+    terminal = std::move(ours);
+    on_terminal_ = target;
+    check(::posix_spawn_file_actions_addopen(&actions_, target, path.c_str(), O_RDWR, 0), "spawn");
 }
 
 void spawn_plan::connect(int target, const redirect& what) {
@@ -114,6 +136,9 @@ void spawn_plan::connect(int target, const redirect& what) {
         give(target, above_standard_streams(io::owned_descriptor(::fcntl(what.fd_, F_DUPFD_CLOEXEC,
                                                                          STDERR_FILENO + 1)),
                                             "descriptor for a process"));
+        break;
+    case redirect::kind::terminal:
+        connect_terminal(target);
         break;
     case redirect::kind::to_stdout:
         check(::posix_spawn_file_actions_adddup2(&actions_, STDOUT_FILENO, target), "spawn");

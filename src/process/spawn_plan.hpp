@@ -23,10 +23,14 @@ public:
 
     /// The parent's ends of the pipes; empty for streams that are not pipes.
     pipe_end ends[3];
+    /// The parent's side of the pseudoterminal, if a stream is one.
+    pseudoterminal terminal;
 
 private:
+    static bool on_terminal(const process_options& options) noexcept;
     void connect(int target, const redirect& what);
     void connect_pipe(int target);
+    void connect_terminal(int target);
     /// Connects the child's standard stream `target` to `source`.
     void give(int target, io::owned_descriptor source);
 
@@ -34,6 +38,7 @@ private:
     ::posix_spawn_file_actions_t actions_;
     ::posix_spawnattr_t attributes_;
     std::vector<io::owned_descriptor> sources_;
+    int on_terminal_ = -1; // the first stream of the child that is the pseudoterminal
 };
 
 } // namespace coil::detail

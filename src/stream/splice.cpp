@@ -5,6 +5,7 @@
 #include <coil/io/file.hpp>
 #include <coil/io/owned_descriptor.hpp>
 #include <coil/io/socket.hpp>
+#include <coil/stream/detail/progress.hpp>
 #include <coil/stream/detail/splice.hpp>
 
 #include <cerrno>
@@ -81,10 +82,11 @@ task<> ready(int fd, unsigned events) {
     }
 }
 
-task<> send_whole(int to, const_buffer data) {
+task<> send_whole(int to, const_buffer data, spliced_pair& pair) {
     while (data.size() > 0) {
         const int n = co_await io::send(to, data);
         if (n >= 0) {
+            pair.on_moved();
             data = data.drop(static_cast<std::size_t>(n));
         } else if (n == -EAGAIN) {
             co_await ready(to, POLLOUT);
@@ -122,7 +124,8 @@ private:
             if (n == 0) {
                 co_return false;
             }
-            co_await send_whole(to_, {memory.get(), n});
+            pair_.on_moved();
+            co_await send_whole(to_, {memory.get(), n}, pair_);
             total_ += static_cast<std::uint64_t>(n);
             if (static_cast<std::size_t>(n) == buffer_size && may_splice_ && open_pipe()) {
                 co_return true;
@@ -150,6 +153,7 @@ private:
             if (n < 0) {
                 fail(n, "coil: copy");
             }
+            pair_.on_moved();
             co_await empty_pipe(static_cast<std::size_t>(n));
             total_ += static_cast<std::uint64_t>(n);
             small = static_cast<std::size_t>(n) < small_piece ? small + 1 : 0;
@@ -166,6 +170,7 @@ private:
                 n = splice_now(out_.native_handle(), to_, rest);
             }
             if (n > 0) {
+                pair_.on_moved();
                 rest -= static_cast<std::size_t>(n);
             } else if (n == -EAGAIN) {
                 co_await ready(to_, POLLOUT);
@@ -231,6 +236,12 @@ bool spliced_pair::make_nonblocking() noexcept {
         }
     }
     return true;
+}
+
+void spliced_pair::on_moved() noexcept {
+    if (moved_ != nullptr) {
+        moved_->moved();
+    }
 }
 
 task<std::uint64_t> splice_copy(int from, int to, spliced_pair& pair) {

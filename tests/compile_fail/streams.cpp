@@ -186,3 +186,32 @@ coil::task<> caller(coil::net::socket& s) {
     co_return;
 }
 #endif
+
+#if COIL_CASE == 14 // sendfile_to_a_pipe
+// expect: sendfile(socket, file) takes a net::socket; for other streams
+
+coil::task<> caller(coil::net::socket& socket, coil::pipe_end& pipe, coil::fs::file& file) {
+#if defined(COIL_EXPECT_OK)
+    co_await coil::sendfile(socket, file);
+    co_await coil::copy(file, pipe);
+#else
+    co_await coil::sendfile(pipe, file);
+#endif
+    co_return;
+}
+#endif
+
+#if COIL_CASE == 15 // rate_limited_number
+// expect: a rate_limited limits a byte_stream, such as a net::socket
+
+coil::task<> caller(coil::net::socket& socket, int descriptor) {
+#if defined(COIL_EXPECT_OK)
+    coil::rate_limited slow{socket, {.read = {.per_second = 100}}};
+    char buf[10];
+    co_await slow.read_some(buf);
+#else
+    coil::rate_limited slow{descriptor, {.read = {.per_second = 100}}};
+#endif
+    co_return;
+}
+#endif

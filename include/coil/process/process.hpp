@@ -6,6 +6,7 @@
 #include <coil/core/task.hpp>
 #include <coil/process/exit_status.hpp>
 #include <coil/process/process_options.hpp>
+#include <coil/process/terminal.hpp>
 #include <coil/stream/pipe_end.hpp>
 
 #include <concepts>
@@ -31,6 +32,12 @@ struct process_output;
 ///
 /// A pipe holds 64 KiB. A child blocks when the pipe of its output is full: read while it runs, use
 /// output(), or redirect.
+///
+/// Programs that behave differently on a terminal get one:
+///
+///     const redirect tty = redirect::terminal();
+///     auto shell = process::spawn({"bash"}, {tty, tty, tty});
+///     co_await write_all(shell.terminal(), "ls --color=auto\n");
 ///
 /// Signals: the first io_context makes the program ignore SIGPIPE, so writing to a child that has
 /// ended returns -EPIPE; in the child all signals have their default actions. While SIGCHLD is
@@ -67,6 +74,10 @@ public:
     [[nodiscard]] pipe_end& stdout() noexcept { return stdout_; }
     [[nodiscard]] pipe_end& stderr() noexcept { return stderr_; }
 
+    /// The controlling side of the pseudoterminal (redirect::terminal()); without one, calls return
+    /// -EBADF.
+    [[nodiscard]] pseudoterminal& terminal() noexcept { return terminal_; }
+
     /// Closes stdin() and waits until the process has ended. Later calls return the same status.
     ///
     /// Cancellation: sends SIGTERM, and SIGKILL after process_options::grace. Throws
@@ -74,14 +85,16 @@ public:
     task<exit_status> wait();
     /// Reads stdout() and stderr() to their ends and waits for the process. If either has more than
     /// `limit` bytes, terminates the process as a cancelled wait() does, and throws
-    /// std::errc::message_size. Cancellation: as for wait().
+    /// std::errc::message_size. If standard output is no pipe, `out` is what was written
+    /// to the pseudoterminal, if any; its input is not ended. Cancellation: as for wait().
     task<process_output> output(std::size_t limit = 16 * 1024 * 1024);
 
     /// Sends a signal to the process, or to its group (new_process_group). It never reaches another
     /// process that has reused the pid. Returns 0, even for a process that has ended but was not
     /// waited for; -ESRCH after wait().
     io_result kill(int signal = SIGKILL) noexcept;
-    /// Sends SIGTERM, and SIGKILL after `grace`, and waits for the process.
+    /// Sends SIGTERM, and SIGKILL after `grace`, and waits for the process. On a pseudoterminal it
+    /// sends SIGHUP as well, because interactive shells ignore SIGTERM.
     task<exit_status> terminate(std::chrono::milliseconds grace);
 
 private:
@@ -100,6 +113,7 @@ private:
     pipe_end stdin_;
     pipe_end stdout_;
     pipe_end stderr_;
+    pseudoterminal terminal_;
 };
 
 /// The result of process::output().

@@ -2,6 +2,7 @@
 
 #include <coil/base/std_chrono.hpp>
 #include <coil/process/redirect.hpp>
+#include <coil/process/terminal.hpp>
 
 #include <filesystem>
 #include <optional>
@@ -22,6 +23,8 @@ struct process_options {
     /// Starts the child in a process group of its own. kill() then signals the whole group, which
     /// includes the child's children. Signals of the terminal do not reach the group.
     bool new_process_group = false;
+    /// The size of the window of a pseudoterminal; see pseudoterminal::resize().
+    window_size window = {};
     /// The time between SIGTERM and SIGKILL when the process is terminated.
     std::chrono::milliseconds grace = std::chrono::seconds(5);
 };

@@ -33,16 +33,20 @@ public:
         to.fd_ = fd;
         return to;
     }
+    /// A pseudoterminal, which all streams with this target share; its other side is
+    /// process::terminal(). The child is in a session of its own, whose controlling terminal it is.
+    static redirect terminal() { return redirect(kind::terminal); }
     /// For standard error: the same as standard output.
     static redirect to_stdout() { return redirect(kind::to_stdout); }
 
     /// Produces a readable compiler error.
     redirect(std::nullptr_t) // NOLINT(*-explicit-*)
-        COIL_DELETE("write redirect::null(), or inherit(), pipe(), file(path), descriptor(fd)");
+        COIL_DELETE("write redirect::null(), or inherit(), pipe(), file(path), descriptor(fd), "
+                    "terminal()");
 
 private:
     friend class detail::spawn_plan;
-    enum class kind : unsigned char { pipe, inherit, null, file, descriptor, to_stdout };
+    enum class kind : unsigned char { pipe, inherit, null, file, descriptor, terminal, to_stdout };
     explicit redirect(kind what) noexcept : kind_(what) {}
 
     kind kind_;

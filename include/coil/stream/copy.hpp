@@ -2,11 +2,14 @@
 
 #include <coil/base/exchange.hpp>
 #include <coil/base/owned.hpp>
+#include <coil/base/std_chrono.hpp>
 #include <coil/compose/when_all.hpp>
 #include <coil/core/buffer.hpp>
+#include <coil/core/config.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/core/task.hpp>
 #include <coil/stream/byte_stream.hpp>
+#include <coil/stream/detail/progress.hpp>
 #include <coil/stream/detail/splice.hpp>
 #include <coil/stream/write_all.hpp>
 
@@ -24,6 +27,13 @@ namespace detail {
 inline constexpr std::size_t copy_buffer_size = 64 * 1024;
 
 } // namespace detail
+
+/// Options of copy() and duplex().
+struct transfer_options {
+    /// The time without progress after which the transfer is cancelled and std::errc::timed_out is
+    /// thrown; 0: no limit. Every byte that is read or written, in either direction, restarts it.
+    std::chrono::milliseconds idle{0};
+};
 
 /// Copies from `from` to `to` until `from` ends, and returns the number of bytes. `to` stays open.
 ///
@@ -47,6 +57,20 @@ task<std::uint64_t> copy(From& from, To& to) {
         const const_buffer got(memory.get(), n);
         total += static_cast<std::uint64_t>(io_result(co_await write_all(to, got)).value());
     }
+}
+
+/// The same with a limit for the time without progress.
+///
+///     co_await copy(socket, file, {.idle = 30s});
+template <byte_source From, byte_sink To>
+task<std::uint64_t> copy(From& from, To& to, transfer_options options) {
+    if (options.idle.count() <= 0) {
+        co_return co_await copy(from, to);
+    }
+    detail::progress moved;
+    detail::observed_stream source(from, moved);
+    detail::observed_stream sink(to, moved);
+    co_return co_await moved.limit(copy(source, sink), options.idle);
 }
 
 /// Produces a readable compiler error.
@@ -93,6 +117,12 @@ task<duplex_counts> duplex_by(task<std::uint64_t> there, task<std::uint64_t> bac
     co_return duplex_counts{sent, received};
 }
 
+template <class A, class B>
+COIL_CORO_WRAPPER task<duplex_counts> duplex_spliced(A& a, B& b, spliced_pair& pair) {
+    return duplex_by(splice_copy(a.native_handle(), b.native_handle(), pair),
+                     splice_copy(b.native_handle(), a.native_handle(), pair), a, b);
+}
+
 } // namespace detail
 
 /// Connects two streams, as a proxy does, by copying in both directions concurrently. When one
@@ -108,12 +138,30 @@ task<duplex_counts> duplex(A& a, B& b) {
     if constexpr (is_plain_socket<A> && is_plain_socket<B>) {
         detail::spliced_pair pair(a.native_handle(), b.native_handle());
         if (pair.possible()) {
-            co_return co_await detail::duplex_by(
-                detail::splice_copy(a.native_handle(), b.native_handle(), pair),
-                detail::splice_copy(b.native_handle(), a.native_handle(), pair), a, b);
+            co_return co_await detail::duplex_spliced(a, b, pair);
         }
     }
     co_return co_await detail::duplex_by(copy(a, b), copy(b, a), a, b);
+}
+
+/// The same with a limit for the time without progress in both directions together.
+///
+///     co_await duplex(client, server, {.idle = 5min});
+template <byte_stream A, byte_stream B>
+task<duplex_counts> duplex(A& a, B& b, transfer_options options) {
+    if (options.idle.count() <= 0) {
+        co_return co_await duplex(a, b);
+    }
+    detail::progress moved;
+    if constexpr (is_plain_socket<A> && is_plain_socket<B>) {
+        detail::spliced_pair pair(a.native_handle(), b.native_handle(), &moved);
+        if (pair.possible()) {
+            co_return co_await moved.limit(detail::duplex_spliced(a, b, pair), options.idle);
+        }
+    }
+    detail::observed_stream first(a, moved);
+    detail::observed_stream second(b, moved);
+    co_return co_await moved.limit(duplex(first, second), options.idle);
 }
 
 } // namespace coil

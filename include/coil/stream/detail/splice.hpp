@@ -6,12 +6,15 @@
 
 namespace coil::detail {
 
+class progress;
+
 /// Two stream sockets between which duplex() moves data with splice(2), which avoids copying it.
 /// splice(2) waits on a blocking socket, so both are made non-blocking before its first use; the
 /// destructor makes them blocking again.
 class spliced_pair {
 public:
-    spliced_pair(int a, int b) noexcept : fds_{a, b} {}
+    /// `moved`, if any, is told when data was moved.
+    spliced_pair(int a, int b, progress* moved = nullptr) noexcept : fds_{a, b}, moved_(moved) {}
     spliced_pair(const spliced_pair&) = delete;
     spliced_pair& operator=(const spliced_pair&) = delete;
     ~spliced_pair();
@@ -22,8 +25,11 @@ public:
     /// Returns false if it is not possible.
     [[nodiscard]] bool make_nonblocking() noexcept;
 
+    void on_moved() noexcept;
+
 private:
     int fds_[2];
+    progress* moved_;
     bool changed_[2] = {false, false}; // the socket was blocking before
 };
 

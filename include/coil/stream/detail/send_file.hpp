@@ -1,0 +1,14 @@
+#pragma once
+
+#include <coil/core/io_result.hpp>
+#include <coil/core/task.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace coil::detail {
+
+/// sendfile() for descriptors.
+task<io_result> send_file(int socket, int file, std::uint64_t offset, std::size_t count);
+
+} // namespace coil::detail
