@@ -1,4 +1,4 @@
-// Detects tasks that wait for ever.
+#include "deadlock.hpp"
 
 #include "admin_server.hpp"
 #include "dump_signal.hpp"
@@ -99,11 +99,11 @@ std::string describe_deadlock(std::span<event_loop* const> loops, bool has_other
 } // namespace
 
 /// The threads that wait for other threads, and the loops among them.
-class event_loop::census {
+class deadlock_detection::census {
 public:
     /// Called by a loop that has announced its own wait.
     census() noexcept {
-        all_wait_ = for_each_running(&add, this);
+        all_wait_ = event_loop::for_each_running(&add, this);
         if (const auto others = all_wait_ ? waiting_threads::all() : std::nullopt) {
             threads_ += others->threads;
             changes_ += others->changes;
@@ -120,7 +120,7 @@ private:
         auto& to = *static_cast<census*>(argument);
         // the inbox first: see loop_signals::lonely_waits
         const bool has_message = !loop.inbox_.holds_nothing();
-        const std::uint32_t waits = loop.lonely_waits();
+        const std::uint32_t waits = lonely_waits(loop);
         ++to.threads_;
         to.changes_ += waits;
         return !has_message && waits % 2 != 0;
@@ -131,18 +131,22 @@ private:
     std::uint64_t changes_ = 0;
 };
 
+std::uint32_t deadlock_detection::lonely_waits(const event_loop& loop) noexcept {
+    return loop.signals_.lonely_waits.load(std::memory_order_seq_cst);
+}
+
 /// Called in a wait that only another thread can end, if there are tasks. The first, second, fourth
 /// and further waits are checked when they begin: if a thread has ended the earlier waits, one will
 /// probably end the next. Every wait is checked again after 50 ms, 100 ms and so on, because the
 /// other threads may begin to wait later.
-bool event_loop::deadlock_check_is_due() noexcept {
-    deadlock_checks& checks = signals_.checks;
+bool deadlock_detection::check_is_due(event_loop& loop) noexcept {
+    deadlock_checks& checks = loop.signals_.checks;
     if (checks.interval_ns == 0) {
         checks.interval_ns = first_interval_ns;
         checks.due_ns = 0;
-        return std::has_single_bit(++checks.waits) || round_.takes_part();
+        return std::has_single_bit(++checks.waits) || loop.round_.takes_part();
     }
-    if (checks.due_ns == 0 || now_ns() < checks.due_ns) {
+    if (checks.due_ns == 0 || loop.now_ns() < checks.due_ns) {
         return false;
     }
     checks.interval_ns *= 2;
@@ -150,15 +154,14 @@ bool event_loop::deadlock_check_is_due() noexcept {
     return true;
 }
 
-/// Called before the loop sleeps: when the wait is to be checked again. The clock is read here
-/// because most waits end before that.
-std::int64_t event_loop::deadlock_check_ns() noexcept {
-    deadlock_checks& checks = signals_.checks;
-    if (checks.is_reported || tasks_.empty() || lonely_waits() % 2 == 0) {
+/// The clock is read here because most waits end before the loop sleeps.
+std::int64_t deadlock_detection::next_check_ns(event_loop& loop) noexcept {
+    deadlock_checks& checks = loop.signals_.checks;
+    if (checks.is_reported || loop.tasks_.empty() || lonely_waits(loop) % 2 == 0) {
         return INT64_MAX;
     }
     if (checks.due_ns == 0) {
-        checks.due_ns = now_ns() + checks.interval_ns;
+        checks.due_ns = loop.now_ns() + checks.interval_ns;
     }
     return checks.due_ns;
 }
@@ -169,18 +172,18 @@ std::int64_t event_loop::deadlock_check_ns() noexcept {
 /// The threads are counted twice. If the second count equals the first, all of them waited at the
 /// moment between the two: a thread that was woken, or a message, would show as a change. If there
 /// are several, this state must last for 50 ms, too, without a message to this loop.
-bool event_loop::has_deadlock() {
+bool deadlock_detection::finds_one(event_loop& loop) {
     const census first;
     if (!first.all_wait() || !has_only_threads(first.threads())) {
         return false;
     }
     if (first.threads() > 1) {
-        metrics_.ready.set(0); // part of the wait: the watchdog must not watch it
+        loop.metrics_.ready.set(0); // part of the wait: the watchdog must not watch it
         constexpr int looks = 50;
         for (int i = 0; i < looks; ++i) {
             constexpr std::timespec a_while{0, 1'000'000};
             ::nanosleep(&a_while, nullptr);
-            if (!inbox_.empty() || census() != first) {
+            if (!loop.inbox_.empty() || census() != first) {
                 return false;
             }
         }
@@ -188,45 +191,40 @@ bool event_loop::has_deadlock() {
     return census() == first && has_only_threads(first.threads());
 }
 
-/// Called before a wait that only another thread can end. Returns true if there is no such thread
-/// although the loop, or another loop of its runtime, has tasks; then on_deadlock has been called.
-///
 /// The contexts of a runtime report together, once. The snapshot to be printed is checked as well,
 /// unless the process has one thread: a task in it that waits for anything but other tasks shows
 /// that there is no deadlock. If several contexts begin to wait at the same time, at least one of
 /// them sees that all of them wait.
-[[gnu::noinline, gnu::cold]] bool event_loop::reports_deadlock() {
-    std::atomic<std::uint32_t>& own = signals_.lonely_waits;
-    if (submissions_.has_queued() || cancellations_.has_retries()) {
+bool deadlock_detection::reports(event_loop& loop) {
+    std::atomic<std::uint32_t>& own = loop.signals_.lonely_waits;
+    if (loop.submissions_.has_queued() || loop.cancellations_.has_retries()) {
         return false;
     }
     own.store(own.load(std::memory_order_relaxed) | 1U, std::memory_order_seq_cst);
-    runtime* const all = round_.takes_part() ? round_.owner() : nullptr;
+    runtime* const all = loop.round_.takes_part() ? loop.round_.owner() : nullptr;
     const std::size_t size = all == nullptr ? 1 : all->size();
-    const auto loop = [&](std::size_t i) {
-        return all == nullptr ? this : &all->context(i).loop();
-    };
+    const auto at = [&](std::size_t i) { return all == nullptr ? &loop : &all->context(i).loop(); };
     bool has_tasks = false;
     for (std::size_t i = 0; i < size; ++i) {
-        has_tasks = has_tasks || loop(i)->load() > 0;
+        has_tasks = has_tasks || at(i)->load() > 0;
     }
-    if (!has_tasks || signals_.checks.is_reported || !deadlock_check_is_due() || !has_deadlock() ||
-        (all != nullptr && !round_.claim_deadlock_report())) {
+    if (!has_tasks || loop.signals_.checks.is_reported || !check_is_due(loop) || !finds_one(loop) ||
+        (all != nullptr && !loop.round_.claim_deadlock_report())) {
         return false;
     }
     std::vector<event_loop*> loops;
     loops.reserve(size);
     for (std::size_t i = 0; i < size; ++i) {
-        loops.push_back(loop(i));
+        loops.push_back(at(i));
     }
     const std::string text = describe_deadlock(loops, !has_only_threads(1));
     if (text.empty()) {
         return false;
     }
-    signals_.checks.is_reported = true;
+    loop.signals_.checks.is_reported = true;
     own.fetch_add(1, std::memory_order_seq_cst); // the handler may wake other contexts
-    if (options_.on_deadlock) {
-        options_.on_deadlock(text);
+    if (loop.options_.on_deadlock) {
+        loop.options_.on_deadlock(text);
     } else {
         std::fputs(text.c_str(), stderr);
     }

@@ -1,5 +1,6 @@
 // A turn of the loop: what runs, and how it waits.
 
+#include "deadlock.hpp"
 #include "event_loop_enter.hpp"
 #include "watched_run.hpp"
 
@@ -144,7 +145,7 @@ private:
     }
     std::int64_t until = next_deadline();
     if (signals_.checks.interval_ns != 0) [[unlikely]] {
-        until = std::min(until, deadlock_check_ns());
+        until = std::min(until, deadlock_detection::next_check_ns(*this));
     }
     if (frame_cache_overflowed) [[unlikely]] {
         until = parker_.trim_after_peak(until);
@@ -284,8 +285,8 @@ void event_loop::run_until_done() try {
         case next_step::stop:
             break;
         case next_step::wait:
-            if (submissions_.in_flight() == 0 && timers_.size() == 0 && reports_deadlock())
-                [[unlikely]] {
+            if (submissions_.in_flight() == 0 && timers_.size() == 0 &&
+                deadlock_detection::reports(*this)) [[unlikely]] {
                 break; // the handler may have made tasks ready
             }
             wait();

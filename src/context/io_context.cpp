@@ -1,3 +1,4 @@
+#include "deadlock.hpp"
 #include "task_snapshot.hpp"
 #include "thread_name.hpp"
 #include "trace_recorder.hpp"
@@ -35,7 +36,7 @@ class joining_thread final : detail::waiting_threads {
 public:
     /// Called after the work guard was released.
     explicit joining_thread(const detail::event_loop& loop) noexcept
-        : loop_(loop), first_(loop.lonely_waits()) {
+        : loop_(loop), first_(detail::deadlock_detection::lonely_waits(loop)) {
         enter_list();
     }
     joining_thread(const joining_thread&) = delete;
@@ -45,7 +46,7 @@ public:
     /// The loop may end instead of waiting because the guard was released, so only a wait counts
     /// that began in a turn after that.
     [[nodiscard]] std::optional<state> now_waiting() const noexcept override {
-        const std::uint32_t turns = loop_.lonely_waits() - first_;
+        const std::uint32_t turns = detail::deadlock_detection::lonely_waits(loop_) - first_;
         if (!loop_.is_running() || turns < (first_ % 2 == 0 ? 3 : 2)) {
             return std::nullopt;
         }

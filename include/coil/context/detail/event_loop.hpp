@@ -316,12 +316,9 @@ public:
     [[nodiscard]] const ready_queue& ready() const noexcept { return ready_; }
     /// Any thread.
     [[nodiscard]] context_metrics metrics() const noexcept;
-    /// Any thread. See loop_signals::lonely_waits.
-    [[nodiscard]] std::uint32_t lonely_waits() const noexcept {
-        return signals_.lonely_waits.load(std::memory_order_seq_cst);
-    }
 
 private:
+    friend class deadlock_detection;
     friend class loop_shutdown;
     friend class suspended_tasks;
     friend class task_capture;
@@ -346,11 +343,6 @@ private:
     // Waiting.
     void poll() noexcept;
     void poll_cq() noexcept;
-    class census; // of the threads that wait
-    [[nodiscard]] bool deadlock_check_is_due() noexcept;
-    [[nodiscard]] std::int64_t deadlock_check_ns() noexcept;
-    [[nodiscard]] bool has_deadlock();
-    [[nodiscard]] bool reports_deadlock();
     void wait() noexcept;
     void park(std::int64_t until_ns) noexcept;
     [[nodiscard]] std::int64_t next_deadline() noexcept;

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+
+namespace coil::detail {
+
+class event_loop;
+
+/// Detects tasks that wait for ever, and reports them.
+class deadlock_detection {
+public:
+    /// Called before a wait that only another thread can end. Returns true if there is no such
+    /// thread although the loop, or another loop of its runtime, has tasks; then on_deadlock has
+    /// been called.
+    [[nodiscard, gnu::noinline, gnu::cold]] static bool reports(event_loop& loop);
+    /// Called before the loop sleeps: when the wait is to be checked again, or INT64_MAX.
+    [[nodiscard]] static std::int64_t next_check_ns(event_loop& loop) noexcept;
+    /// Any thread. See loop_signals::lonely_waits.
+    [[nodiscard]] static std::uint32_t lonely_waits(const event_loop& loop) noexcept;
+
+private:
+    class census; // of the threads that wait
+    [[nodiscard]] static bool check_is_due(event_loop& loop) noexcept;
+    [[nodiscard]] static bool finds_one(event_loop& loop);
+};
+
+} // namespace coil::detail
