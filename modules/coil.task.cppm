@@ -124,6 +124,7 @@ using coil::when_any_element;
 using coil::when_any_range_awaitable;
 using coil::when_any_result;
 using coil::with_deadline;
+using coil::with_stop_token;
 using coil::write_prometheus;
 using coil::yield;
 } // namespace coil

@@ -69,7 +69,7 @@ int main(void) {
     coil_watch(ctx, ends[0], COIL_READABLE, serve, NULL);
     coil_watch(ctx, ends[1], COIL_READABLE, on_reply, NULL);
     coil_timer_start(ctx, 0, 100000000, tick, &s, &s.timer); /* every 100 ms */
-    error = coil_context_run(ctx);                           /* until no descriptor is watched and no timer runs */
+    error = coil_context_run(ctx); /* until no descriptor is watched and no timer runs */
     if (error < 0) {
         fprintf(stderr, "c_echo: %s\n", strerror(-error));
     }
