@@ -1,3 +1,5 @@
+#include "piece_sizes.hpp"
+
 #include <coil/base/minmax.hpp>
 #include <coil/core/buffer.hpp>
 #include <coil/core/this_task.hpp>
@@ -16,10 +18,6 @@
 namespace coil::detail {
 
 namespace {
-
-constexpr std::size_t buffer_size = std::size_t{64} << 10;
-/// The capacity of the pipe, if the user's limits allow it.
-constexpr std::size_t piece_size = std::size_t{256} << 10;
 
 /// Sends a part of a file. The pipe never holds bytes that are counted as sent, so what it still
 /// holds at the end is read again by the next call.

@@ -1,3 +1,5 @@
+#include "piece_sizes.hpp"
+
 #include <coil/context/detail/perform.hpp>
 #include <coil/context/detail/yield_awaiter.hpp>
 #include <coil/core/buffer.hpp>
@@ -24,9 +26,6 @@ namespace coil::detail {
 
 namespace {
 
-constexpr std::size_t buffer_size = std::size_t{64} << 10;
-/// The number of bytes moved in one step, after which other coroutines run.
-constexpr std::size_t piece_size = std::size_t{256} << 10;
 /// A piece below this size costs less to copy than to splice.
 constexpr std::size_t small_piece = std::size_t{8} << 10;
 /// This number of small pieces in a row ends splicing.
