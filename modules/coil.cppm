@@ -44,7 +44,7 @@ using coil::const_buffer;
 using coil::context_clock;
 using coil::context_metrics;
 using coil::copy;
-using coil::counted;
+using coil::counting_stream;
 using coil::counting_semaphore;
 using coil::default_blocking_pool;
 using coil::default_executor;

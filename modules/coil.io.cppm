@@ -18,7 +18,7 @@ using coil::byte_stream;
 using coil::checked_operation;
 using coil::completion;
 using coil::copy;
-using coil::counted;
+using coil::counting_stream;
 using coil::duplex;
 using coil::duplex_counts;
 using coil::exit_status;

@@ -14,7 +14,7 @@ task<> send_much(net::socket to) {
 
 task<> receive_slowly(net::socket from) {
     const auto start = context_clock::now(); // the world's clock
-    counted all{std::move(from)};
+    counting_stream all{std::move(from)};
     rate_limited slow{all, {.read = {.per_second = 10'000, .burst = 10'000}}};
     char buf[4096];
     while ((co_await slow.read_some(buf)).value() > 0) {

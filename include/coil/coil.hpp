@@ -125,7 +125,7 @@
 #include <coil/stream/buffered_writer.hpp>
 #include <coil/stream/byte_stream.hpp>
 #include <coil/stream/copy.hpp>
-#include <coil/stream/counted.hpp>
+#include <coil/stream/counting_stream.hpp>
 #include <coil/stream/idle_limited.hpp>
 #include <coil/stream/pipe_end.hpp>
 #include <coil/stream/rate_limited.hpp>

@@ -1,4 +1,5 @@
-// Adapters of streams: rate_limited, counted, idle_limited, and the limit of copy() and duplex().
+// Adapters of streams: rate_limited, counting_stream, idle_limited, and the limit of copy() and
+// duplex().
 
 #include "stream/support.hpp"
 
@@ -20,10 +21,11 @@ namespace {
 namespace sim = coil::sim;
 
 static_assert(byte_stream<rate_limited<net::socket>> && byte_stream<rate_limited<pipe_end&>>);
-static_assert(byte_stream<counted<net::socket>> && byte_stream<idle_limited<net::socket&>>);
-static_assert(byte_source<counted<script_source>> && !byte_sink<counted<script_source>>);
+static_assert(byte_stream<counting_stream<net::socket>> && byte_stream<idle_limited<net::socket&>>);
+static_assert(byte_source<counting_stream<script_source>> &&
+              !byte_sink<counting_stream<script_source>>);
 static_assert(byte_sink<rate_limited<script_sink&>> && !byte_source<rate_limited<script_sink&>>);
-static_assert(!is_plain_socket<counted<net::socket>>, "splice(2) would pass by it");
+static_assert(!is_plain_socket<counting_stream<net::socket>>, "splice(2) would pass by it");
 
 /// Runs a task in a simulated world.
 template <class T>
@@ -179,7 +181,7 @@ TEST(StreamRate, AReaderAndAProxyAreSlowedDown) {
 TEST(StreamCounted, CountsWhatWasTransferred) {
     run([]() -> task<> {
         auto [a, b] = net::socket::pair();
-        counted c{std::move(a)};
+        counting_stream c{std::move(a)};
         EXPECT_EQ(co_await write_all(c, "12345"), 5);
         EXPECT_EQ(co_await b.send_all("one\ntwo\nrest"), 12);
         EXPECT_EQ(co_await b.shutdown_write(), 0);
@@ -202,8 +204,8 @@ TEST(StreamCounted, BothEndsOfAProxy) {
     run([]() -> task<> {
         auto [client, front] = net::socket::pair();
         auto [back, server] = net::socket::pair();
-        counted a{front};
-        counted b{rate_limited{back, {}}};
+        counting_stream a{front};
+        counting_stream b{rate_limited{back, {}}};
         auto proxy = spawn(duplex(a, b));
         EXPECT_EQ(co_await client.send_all(pattern(100'000)), 100'000);
         EXPECT_EQ(co_await client.shutdown_write(), 0);

@@ -12,7 +12,7 @@ namespace coil {
 
 /// A byte_stream that counts the bytes that pass through it.
 ///
-///     counted connection{std::move(socket)};
+///     counting_stream connection{std::move(socket)};
 ///     co_await serve(connection);
 ///     log(connection.bytes_read(), connection.bytes_written());
 ///
@@ -23,13 +23,15 @@ namespace coil {
 /// Threading: on one context at a time, also for the counters; one read and one write may be in
 /// flight together. Cancellation and errors: the stream's own.
 template <class Stream>
-class counted {
+class counting_stream {
     static constexpr bool has_stream = byte_source<Stream> || byte_sink<Stream>;
-    static_assert(has_stream, "a counted counts the bytes of a byte_stream, such as a net::socket, "
-                              "a tls::stream or a pipe_end");
+    static_assert(has_stream,
+                  "a counting_stream counts the bytes of a byte_stream, such as a net::socket, "
+                  "a tls::stream or a pipe_end");
 
 public:
-    explicit counted(Stream&& of) noexcept(std::is_nothrow_constructible_v<Stream, Stream&&>)
+    explicit counting_stream(Stream&& of) noexcept(
+        std::is_nothrow_constructible_v<Stream, Stream&&>)
         : stream_(static_cast<Stream&&>(of)) {}
 
     /// The underlying stream, whose own calls are not counted.
@@ -68,6 +70,6 @@ private:
 };
 
 template <class Stream>
-counted(Stream&&) -> counted<Stream>;
+counting_stream(Stream&&) -> counting_stream<Stream>;
 
 } // namespace coil
