@@ -279,11 +279,30 @@ struct independent {
     };
 };
 
+/// A coroutine that starts immediately, and that the member `stop` of its parameter stops.
+struct stoppable {
+    struct promise_type {
+        template <class State>
+        explicit promise_type(State& s) noexcept : token(s.stop.get_token()) {}
+        stoppable get_return_object() noexcept {
+            return {std::coroutine_handle<promise_type>::from_promise(*this)};
+        }
+        std::suspend_never initial_suspend() noexcept { return {}; }
+        std::suspend_always final_suspend() noexcept { return {}; }
+        void return_void() noexcept {}
+        void unhandled_exception() noexcept { std::terminate(); }
+        [[nodiscard]] inplace_stop_token stop_token() const noexcept { return token; }
+
+        inplace_stop_token token;
+    };
+    std::coroutine_handle<promise_type> handle;
+};
+
 TEST_F(AsyncGenerator, G2_AStopCallbackOfTheBodyAwaitsNextForAnotherConsumer) {
     struct state {
         inplace_stop_source stop;
         std::optional<async_generator<int>> all;
-        std::optional<scope> consumers;
+        stoppable consumer;
         int got[2] = {0, 0};
 
         static async_generator<int> body(state& s) {
@@ -296,13 +315,10 @@ TEST_F(AsyncGenerator, G2_AStopCallbackOfTheBodyAwaitsNextForAnotherConsumer) {
             }
             co_yield token.stop_requested() ? -3 : 3;
         }
-        static task<> consume(state& s) { co_await s.all->next(); }
-        static task<> consume_with_token(state& s) {
-            co_await with_stop_token(consume(s), s.stop.get_token());
-        }
+        static stoppable consume(state& s) { co_await s.all->next(); }
         /// The body has yielded, and its consumer is in the ready queue.
         static void take_over(state& s) {
-            s.consumers.reset();
+            s.consumer.handle.destroy();
             consume_otherwise(s);
             EXPECT_EQ(s.got[0], 1);
             EXPECT_EQ(s.got[1], 0); // resumed when the request has ended
@@ -314,9 +330,7 @@ TEST_F(AsyncGenerator, G2_AStopCallbackOfTheBodyAwaitsNextForAnotherConsumer) {
         }
         static task<> main(state& s) {
             s.all.emplace(body(s));
-            s.consumers.emplace();
-            s.consumers->spawn(consume_with_token(s));
-            co_await yield();
+            s.consumer = consume(s);
             s.stop.request_stop();
             co_await yield();
             EXPECT_EQ(s.got[1], 2);
