@@ -21,6 +21,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sys/stat.h>
@@ -121,6 +122,9 @@ private:
         // the inbox first: see loop_signals::lonely_waits
         const bool has_message = !loop.inbox_.holds_nothing();
         const std::uint32_t waits = lonely_waits(loop);
+        if (waits % 2 == 0 && nested_run::is_here(loop)) {
+            return true; // one of its tasks has called run() of the loop that takes the census
+        }
         ++to.threads_;
         to.changes_ += waits;
         return !has_message && waits % 2 != 0;
@@ -130,6 +134,24 @@ private:
     std::size_t threads_ = 0;
     std::uint64_t changes_ = 0;
 };
+
+namespace {
+constinit thread_local const deadlock_detection::nested_run* innermost_run = nullptr;
+} // namespace
+
+deadlock_detection::nested_run::nested_run(const event_loop& loop) noexcept
+    : loop_(loop), outer_(std::exchange(innermost_run, this)) {}
+
+deadlock_detection::nested_run::~nested_run() { innermost_run = outer_; }
+
+bool deadlock_detection::nested_run::is_here(const event_loop& loop) noexcept {
+    for (const nested_run* run = innermost_run; run != nullptr; run = run->outer_) {
+        if (&run->loop_ == &loop) {
+            return true;
+        }
+    }
+    return false;
+}
 
 std::uint32_t deadlock_detection::lonely_waits(const event_loop& loop) noexcept {
     return loop.signals_.lonely_waits.load(std::memory_order_seq_cst);
@@ -191,6 +213,18 @@ bool deadlock_detection::finds_one(event_loop& loop) {
     return census() == first && has_only_threads(first.threads());
 }
 
+/// Whether every context of the runtime waits as well. Most waits in a runtime do not pass this
+/// check, which takes no lock.
+bool deadlock_detection::all_wait(runtime& all) noexcept {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const event_loop& one = all.context(i).loop();
+        if (lonely_waits(one) % 2 == 0 && one.is_running()) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /// The contexts of a runtime report together, once. The snapshot to be printed is checked as well,
 /// unless the process has one thread: a task in it that waits for anything but other tasks shows
 /// that there is no deadlock. If several contexts begin to wait at the same time, at least one of
@@ -208,7 +242,8 @@ bool deadlock_detection::reports(event_loop& loop) {
     for (std::size_t i = 0; i < size; ++i) {
         has_tasks = has_tasks || at(i)->load() > 0;
     }
-    if (!has_tasks || loop.signals_.checks.is_reported || !check_is_due(loop) || !finds_one(loop) ||
+    if (!has_tasks || loop.signals_.checks.is_reported || !check_is_due(loop) ||
+        (all != nullptr && !all_wait(*all)) || !finds_one(loop) ||
         (all != nullptr && !loop.round_.claim_deadlock_report())) {
         return false;
     }

@@ -2,6 +2,10 @@
 
 #include <cstdint>
 
+namespace coil {
+class runtime;
+} // namespace coil
+
 namespace coil::detail {
 
 class event_loop;
@@ -15,12 +19,30 @@ public:
     [[nodiscard, gnu::noinline, gnu::cold]] static bool reports(event_loop& loop);
     /// Called before the loop sleeps: when the wait is to be checked again, or INT64_MAX.
     [[nodiscard]] static std::int64_t next_check_ns(event_loop& loop) noexcept;
+    /// A run() on the current thread. If it is called by a task of another loop, that loop can do
+    /// nothing until it returns.
+    class nested_run {
+    public:
+        explicit nested_run(const event_loop& loop) noexcept;
+        nested_run(const nested_run&) = delete;
+        nested_run& operator=(const nested_run&) = delete;
+        ~nested_run();
+
+        /// Whether the loop runs on the current thread.
+        [[nodiscard]] static bool is_here(const event_loop& loop) noexcept;
+
+    private:
+        const event_loop& loop_;
+        const nested_run* const outer_;
+    };
+
     /// Any thread. See loop_signals::lonely_waits.
     [[nodiscard]] static std::uint32_t lonely_waits(const event_loop& loop) noexcept;
 
 private:
     class census; // of the threads that wait
     [[nodiscard]] static bool check_is_due(event_loop& loop) noexcept;
+    [[nodiscard]] static bool all_wait(runtime& all) noexcept;
     [[nodiscard]] static bool finds_one(event_loop& loop);
 };
 

@@ -34,7 +34,7 @@ constexpr std::int64_t refused_park_ns = 1'000'000;
 /// Sets up the state for a run() and restores it at the end, even if an exception ends the run.
 class event_loop::running_scope {
 public:
-    explicit running_scope(event_loop& loop) : loop_(loop) {
+    explicit running_scope(event_loop& loop) : loop_(loop), here_(loop) {
         loop_.ring_.bind_to_this_thread();
         if (loop_.options_.cpu_affinity >= 0) {
             pin(loop_.options_.cpu_affinity);
@@ -73,6 +73,7 @@ private:
     }
 
     event_loop& loop_;
+    const deadlock_detection::nested_run here_;
     std::optional<scope> scope_;
     std::optional<watched_run> watched_;
     cpu_set_t affinity_{};
@@ -260,6 +261,11 @@ void event_loop::run() {
         event_loop& loop;
         ~ending() {
             loop.leave_round();
+            loop.signals_.checks.interval_ns = 0;
+            if (loop.signals_.lonely_waits.load(std::memory_order_relaxed) % 2 != 0) {
+                // The end of a round ends a wait, too. The next run must not count as that wait.
+                loop.signals_.lonely_waits.fetch_add(1, std::memory_order_seq_cst);
+            }
             loop.end_running();
         }
     };

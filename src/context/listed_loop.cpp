@@ -5,6 +5,8 @@
 #include <mutex>
 #include <utility>
 
+#include <pthread.h>
+
 #ifdef COIL_GDB_SCRIPT
 // gdb loads this script with every program that has a loop. The section is not loaded into memory.
 __asm__(R"(
@@ -22,6 +24,10 @@ namespace {
 constinit std::mutex list_mutex; // protects the variables below, and the links
 constinit listed_loop* first_loop = nullptr;
 constinit std::uint64_t last_number = 0;
+
+/// The child of a fork() may use contexts while other threads of the parent search the list.
+[[maybe_unused]] const int fork_handler = ::pthread_atfork(
+    [] { list_mutex.lock(); }, [] { list_mutex.unlock(); }, [] { list_mutex.unlock(); });
 
 } // namespace
 

@@ -32,6 +32,10 @@ list& the_list() {
     return *made;
 }
 
+/// Created before there are other threads. Otherwise the child of a fork() during the
+/// initialisation would wait for ever for a thread that it does not have.
+[[maybe_unused]] const list& made_at_start = the_list();
+
 } // namespace
 
 void waiting_threads::enter_list() noexcept try {

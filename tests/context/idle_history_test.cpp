@@ -54,6 +54,16 @@ TEST(IdleHistory, G8_ParksAfterAFruitlessSpinUntilSleepsWereShort) {
     EXPECT_FALSE(history.should_spin(false)); // no post has arrived since the fruitless spin
 }
 
+TEST(IdleHistory, OnlyTheFirstSleepAfterASpinBelongsToItsIdlePeriod) {
+    idle_history history = spinning();
+    history.on_fruitless_spin();
+    sleep(history, 50 * us);
+    sleep(history, 1);
+    EXPECT_FALSE(history.should_spin(true));
+    sleep(history, 1);
+    EXPECT_TRUE(history.should_spin(true));
+}
+
 /// The number of spins in `periods` idle periods of these lengths, in turn.
 int spins_in(int periods, std::initializer_list<std::int64_t> lengths) {
     idle_history history = spinning();

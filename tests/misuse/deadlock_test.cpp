@@ -64,6 +64,21 @@ protected:
     }
 };
 
+TEST_F(Deadlock, InARunThatATaskOfAnotherContextHasCalled) {
+    mutex m;
+    std::string text;
+    const std::function<void()> run = [&] {
+        text = reported([&](io_context& ctx) { ctx.co_spawn(locks_twice(m)); });
+    };
+    io_context outer;
+    outer.co_spawn([](const std::function<void()>& f) -> task<> {
+        f();
+        co_return;
+    }(run));
+    outer.run();
+    EXPECT_NE(text.find("wait for ever"), std::string::npos) << text;
+}
+
 // mistake 9: a task locks a coil::mutex that it holds
 // shows: `these tasks wait for ever`, with the mutex, `locked by the task that waits`
 TEST_F(Deadlock, AMutexLockedTwiceByOneTask) {

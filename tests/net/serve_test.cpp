@@ -20,6 +20,14 @@ using net::endpoint;
 
 namespace {
 
+/// serve() accepts a class that is derived from runtime.
+class derived_runtime : public runtime {
+    using runtime::runtime;
+};
+static_assert(requires(derived_runtime& on, task<> (*handler)(net::socket)) {
+    net::serve(on, 8080, handler);
+});
+
 task<bool> ask(endpoint where, std::string text) {
     net::socket s = net::socket::create_tcp(where.family());
     if (co_await s.connect(where) != 0) {

@@ -3,7 +3,10 @@
 
 #include "../../src/context/dump_signal.hpp"
 #include "../../src/context/wait_cycles.hpp"
+#include "../../src/context/waiting_threads.hpp"
 #include "support.hpp"
+
+#include <coil/context/detail/listed_loop.hpp>
 
 #include <array>
 #include <atomic>
@@ -53,6 +56,27 @@ std::string first_use_while_forking(const std::function<void()>& use) {
     return complaint;
 }
 
+/// One thread calls `use` all the time while another one forks; the child calls `use` as well.
+std::string use_while_forking(const std::function<void()>& use) {
+    std::atomic<bool> over = false;
+    std::thread user([&] {
+        while (!over) {
+            use();
+        }
+    });
+    std::string complaint;
+    for (int round = 0; round != 200 && complaint.empty(); ++round) {
+        complaint = coil_test::in_child([&]() -> std::string {
+            limit_this_process();
+            use();
+            return "";
+        });
+    }
+    over = true;
+    user.join();
+    return complaint;
+}
+
 TEST(Fork, WhileTheDefaultPoolIsFirstUsed) {
     if (coil_test::sanitized) {
         GTEST_SKIP() << "a sanitized child of a multi-threaded program must not create threads";
@@ -72,6 +96,15 @@ TEST(Fork, WhileDumpsBySignalAreFirstUsed) {
               "");
 }
 
+TEST(Fork, WhileWaitingThreadsAreFirstCounted) {
+    if (coil_test::sanitized) {
+        GTEST_SKIP() << "a sanitized child of a multi-threaded program must not create threads";
+    }
+    EXPECT_EQ(first_use_while_forking(
+                  [] { static_cast<void>(detail::waiting_threads::all().has_value()); }),
+              "");
+}
+
 /// Only the addresses of `blocked` and `loop` matter here.
 TEST(Fork, WhileADestructorIsBlocked) {
     if (coil_test::sanitized) {
@@ -84,23 +117,18 @@ TEST(Fork, WhileADestructorIsBlocked) {
         EXPECT_TRUE(detail::wait_cycles::add(blocked, loop));
         detail::wait_cycles::remove(blocked);
     };
-    std::atomic<bool> over = false;
-    std::thread user([&] {
-        while (!over) {
-            use();
-        }
-    });
-    std::string complaint;
-    for (int round = 0; round != 200 && complaint.empty(); ++round) {
-        complaint = coil_test::in_child([&]() -> std::string {
-            limit_this_process();
-            use();
-            return "";
-        });
+    EXPECT_EQ(use_while_forking(use), "");
+}
+
+TEST(Fork, WhileTheListOfContextsIsSearched) {
+    if (coil_test::sanitized) {
+        GTEST_SKIP() << "a sanitized child of a multi-threaded program must not create threads";
     }
-    over = true;
-    user.join();
-    EXPECT_EQ(complaint, "");
+    EXPECT_EQ(use_while_forking([] {
+                  detail::queue_node node;
+                  EXPECT_FALSE(detail::listed_loop::post_if_running(nullptr, 0, node));
+              }),
+              "");
 }
 
 } // namespace

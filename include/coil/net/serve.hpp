@@ -43,9 +43,9 @@ namespace coil::net {
 template <detail::serves_connections On, class Handler>
 [[nodiscard("did you forget to co_await?")]] COIL_CORO_WRAPPER task<>
 serve(On& on, endpoint where, Handler handler, serve_options options = {})
-    COIL_ERROR_IF((!std::same_as<On, runtime>), COIL_SERVE_HERE)
+    COIL_ERROR_IF((!std::derived_from<On, runtime>), COIL_SERVE_HERE)
         COIL_ERROR_IF((!detail::handles_connections<Handler>), COIL_SERVE_HANDLER) {
-    static_assert(std::same_as<On, runtime>, COIL_SERVE_HERE);
+    static_assert(std::derived_from<On, runtime>, COIL_SERVE_HERE);
     static_assert(detail::handles_connections<Handler>, COIL_SERVE_HANDLER);
     return detail::serve_erased(on, std::move(where), detail::with_stop(std::move(handler)),
                                 std::move(options));

@@ -53,9 +53,9 @@ public:
     void on_slept(std::int64_t begin, std::int64_t end, std::int64_t until) noexcept {
         if (policy_.what() == idle_policy::kind::spin) {
             // The idle period of a sleep after a spin includes the spin.
-            const bool was_short =
-                end - begin < policy_.limit().count() && !exchange(after_fruitless_spin_, false);
-            short_sleeps_ = was_short ? short_sleeps_ + 1 : 0;
+            const bool follows_spin = exchange(after_fruitless_spin_, false);
+            const bool was_short = !follows_spin && end - begin < policy_.limit().count();
+            short_sleeps_ = was_short ? min(short_sleeps_ + 1, most_needed_short_sleeps) : 0;
             spinning_pays_ = short_sleeps_ >= needed_short_sleeps_;
         }
         if (until != timer_wheel::never && end >= until) {

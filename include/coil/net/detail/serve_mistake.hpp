@@ -14,7 +14,7 @@ namespace coil::net::detail {
 
 /// Where serve() accepts connections. An io_context is refused with a message.
 template <class On>
-concept serves_connections = std::same_as<On, runtime> || std::same_as<On, io_context>;
+concept serves_connections = std::derived_from<On, runtime> || std::derived_from<On, io_context>;
 
 /// Why serve() does not accept its arguments, if their types tell.
 enum class serve_mistake { none, no_handler, order, split_address, handler, number };
