@@ -3,7 +3,8 @@
 //     producer_consumer               4 producers, 3 consumers, capacity 16
 //     producer_consumer 1000 0        numbers per producer; capacity of the channel
 //
-// When the last producer has finished, the channel is closed; the consumers take the rest and end.
+// When the last producer has finished, the channel is closed; the consumers receive the remaining
+// numbers and end.
 
 #include <coil/coil.hpp>
 
@@ -59,13 +60,13 @@ bool parse_number(std::string_view word, long& number) {
 
 int main(int argc, char** argv) try {
     long count = 10'000;
-    long room = 16;
+    long capacity = 16;
     if (argc > 3 || (argc > 1 && !parse_number(argv[1], count)) ||
-        (argc > 2 && !parse_number(argv[2], room))) {
-        std::fprintf(stderr, "usage: producer_consumer [NUMBERS [ROOM]]\n");
+        (argc > 2 && !parse_number(argv[2], capacity))) {
+        std::fprintf(stderr, "usage: producer_consumer [NUMBERS [CAPACITY]]\n");
         return 2;
     }
-    channel<long> numbers(static_cast<std::size_t>(room));
+    channel<long> numbers(static_cast<std::size_t>(capacity));
     wait_group at_work(producers);
     runtime contexts(2);
     std::vector<join_handle<taken>> all;
@@ -86,7 +87,7 @@ int main(int argc, char** argv) try {
         total.numbers += each.numbers;
         total.sum += each.sum;
     }
-    std::printf("all together %ld numbers, their sum is %ld\n", total.numbers, total.sum);
+    std::printf("%ld numbers in total, their sum is %ld\n", total.numbers, total.sum);
     return 0;
 } catch (const std::exception& e) {
     std::fprintf(stderr, "producer_consumer: %s\n", e.what());

@@ -17,8 +17,8 @@ void event_loop::stop() noexcept {
         stop_.request();
         return;
     }
-    // Sent through the inbox: posting is then the last access of the other thread, and the context
-    // may be destroyed as soon as run() has returned.
+    // Sent through the inbox, so that posting is this thread's last access: the context may be
+    // destroyed as soon as run() has returned.
     if (signals_.stop.make()) {
         signals_.stop_node.deliver = [](queue_node&, event_loop& loop) noexcept {
             loop.stop_.deliver(loop.signals_.stop);
@@ -42,15 +42,15 @@ void event_loop::wait_for_messages(bool late) noexcept {
             driver->wake(*this);
         }
         driver->run_others_until_message(*this);
-    } else if (!is_running()) { // no thread is bound to enter the ring
+    } else if (!is_running()) { // the ring is entered only in run()
         if (inbox_.empty()) {
-            const std::timespec a_while{0, late ? 10'000'000 : 100'000};
-            ::nanosleep(&a_while, nullptr);
+            const std::timespec pause{0, late ? 10'000'000 : 100'000};
+            ::nanosleep(&pause, nullptr);
         }
     } else if (inbox_.empty()) {
         if (parker_.announce()) {
-            const uring::timespec a_while{0, late ? 10'000'000 : 1'000'000};
-            ring_.enter(1, &a_while, 0);
+            const uring::timespec pause{0, late ? 10'000'000 : 1'000'000};
+            ring_.enter(1, &pause, 0);
             parker_.unpark();
         } else {
             poll();
@@ -93,22 +93,23 @@ void event_loop::refuse_unwanted() noexcept {
     refuse_unwanted_functions();
 }
 
-/// Ends functions that tasks of other loops have posted here if their results are no longer wanted,
-/// even below a shield(). This thread waits, possibly for one of these tasks, so it would never
-/// call them.
+/// Cancels functions that tasks of other loops have posted here if their results are no longer
+/// wanted, even below a shield(). This thread would never call them if it waits for one of these
+/// tasks.
 void event_loop::refuse_unwanted_functions() noexcept {
     if (!functions_.empty()) {
         functions_.refuse_unwanted(*this);
     }
 }
 
-/// Called by a destructor that waits on the stack of a shutdown. The destructor of a task above one
-/// that is being destroyed there would wait for ever. So it destroys only tasks that await nothing,
-/// or that are younger than all tasks that are being destroyed.
+/// Called by a destructor that waits during a shutdown. Tasks are being destroyed further down on
+/// this stack; destroying a task above one of these would deadlock. So it destroys only remote
+/// children that await no remote operation or, if the owner of such an operation is unknown, only
+/// those that are younger than all tasks being destroyed.
 void event_loop::abandon_remote_children() noexcept {
     deliver_inbox();
     tasks_.hold_back();
-    // The destructor that waits here does not wait for these tasks.
+    // The waiting destructor is not the cause: it does not wait for these tasks.
     const destructor_waits::on_behalf_of no_destructor(destructor_waits_, nullptr);
     tasks_.destroy_if([this](const promise_base& task) noexcept {
         return task.owner().is_remote_child && !destructor_waits::use_of_task::exists(task) &&
@@ -120,8 +121,8 @@ void event_loop::abandon_remote_children() noexcept {
 
 namespace {
 
-/// Whether a root is below a remote child that is on a context. That context passes on a request to
-/// destroy the child; a remote child on an executor is only asked to stop.
+/// Whether a root belongs to a task on a context, or is unknown. A context passes on a request to
+/// destroy its task; a task on an executor is only asked to stop.
 bool is_below_context(const promise_base* root) noexcept {
     while (root != nullptr && root->is_root() && root->owner().bound) {
         root = root->owner().awaiting_root();

@@ -8,7 +8,7 @@
 
 namespace coil::detail {
 
-/// listed → held_back and back
+/// Moves a task between the lists: listed → held_back, or held_back → listed.
 template <task_state To>
 void task_list::move(promise_base& task, task_chain<To>& list) noexcept {
     unlink_task(task);
@@ -45,7 +45,8 @@ void task_list::destroy_away_below(const nursery& parent, std::size_t at_most) n
     }
 }
 
-/// The link of a task that is held back: an await holds it, so it has run, and is in no queue.
+/// The value of `next` of a task that one await holds back; it is the task itself if several do.
+/// `next` is free for this purpose: a task that awaits has run, and so is in no queue.
 static constexpr queue_node* held_by_one = nullptr;
 
 /// Asks the remote operation of an await to end, and holds back the task that owns the await until
@@ -65,7 +66,7 @@ void task_list::hold_while_away(promise_base& task, away_node& node,
         move(task, held_back_);
         task.next = held_by_one;
     } else if (task.link.is(task_state::held_back)) {
-        task.next = &task; // by several
+        task.next = &task; // held by several
     }
 }
 
@@ -92,8 +93,9 @@ bool task_list::hold_known_owners() noexcept {
     return all_known;
 }
 
-/// The same for the other remote operations: finds their owners by the memory of the frames. If the
-/// owner is a remote child, it is recorded, so that no further search is needed.
+/// The same for the remote operations whose owner is unknown: searches the frames of all tasks for
+/// the one whose memory contains the await. If the owner is a remote child, it is recorded, so that
+/// no further search is needed.
 bool task_list::hold_found_owners() noexcept try {
     frame_owners owners;
     owners.add(*this, [](const auto&...) noexcept {});

@@ -20,9 +20,9 @@ namespace coil::detail {
 
 namespace {
 
-/// Whether a context is watched if its options leave that open. Not under a sanitizer: programs are
-/// several times slower there, and ThreadSanitizer forbids new threads in the child of a process
-/// with several threads.
+/// Whether a context with watchdog_options::use::automatic is watched. Not under a sanitizer: it
+/// makes programs several times slower, and ThreadSanitizer forbids new threads after a fork(2) of
+/// a process with several threads.
 bool is_default() noexcept {
     if (const char* const word = std::getenv("COIL_WATCHDOG")) {
         return std::strcmp(word, "on") == 0;

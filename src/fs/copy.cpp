@@ -9,9 +9,9 @@
 namespace coil::fs {
 
 task<> copy(path from, path to, copy_options options, std::error_code& ec) {
-    copy_tree_options only;
-    only.options = options;
-    detail::tree_copy work(from, to, std::move(only), true);
+    copy_tree_options tree_options;
+    tree_options.options = options;
+    detail::tree_copy work(from, to, std::move(tree_options), true);
     co_await detail::do_tree_work(work);
     ec = detail::error_of(work.error());
 }

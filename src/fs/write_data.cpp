@@ -17,11 +17,12 @@ namespace coil::fs::detail {
 
 namespace {
 
-constexpr std::size_t step = 1U << 20;   // between two checks of the stop token
-constexpr std::size_t slice = 16U << 20; // per job
+constexpr std::size_t step = 1U << 20;   // bytes between two checks of the stop token
+constexpr std::size_t slice = 16U << 20; // bytes per job on the pool
 constexpr int is_stream = INT_MIN;       // not an errno
 
-/// Whether it is a disk or a file on one: a write may wait for a device, but never for a reader.
+/// Whether `fd` is a regular file or a block device: a write may wait for a device, but never for a
+/// reader. Also true if fstat(2) fails; the write then returns the error.
 bool is_on_a_disk(int fd) noexcept {
     struct ::stat status{};
     return sys::fstat(fd, &status) < 0 || S_ISREG(status.st_mode) || S_ISBLK(status.st_mode);
@@ -50,16 +51,17 @@ int write_slice(int fd, const_buffer data, ::off_t offset, inplace_stop_token st
     return static_cast<int>(done);
 }
 
-/// A write that may wait for a reader: through the ring it can be cancelled and occupies no thread.
-/// For a terminal, write(2) blocks even in non-blocking mode: a worker of the ring executes it.
+/// Writes to a file for which a write may wait for a reader. Through the ring the write can be
+/// cancelled and occupies no thread, except for a character device: a write to a terminal may block
+/// even in non-blocking mode, so a worker of the ring executes it.
 task<io_result> write_by_ring(int fd, const_buffer data, ::off_t offset) {
     struct ::stat status{};
-    const bool waits = sys::fstat(fd, &status) == 0 && S_ISCHR(status.st_mode);
+    const bool may_block = sys::fstat(fd, &status) == 0 && S_ISCHR(status.st_mode);
     while (data.size() > 0) {
         const const_buffer part(data.data(), std::min(data.size(), step));
         const ::off_t at = offset < 0 ? io::current_position : offset;
         int n = 0;
-        if (waits) {
+        if (may_block) {
             n = co_await io::force_async(io::write(fd, part, at));
         } else {
             n = co_await io::write(fd, part, at);
@@ -80,15 +82,15 @@ task<io_result> write_by_ring(int fd, const_buffer data, ::off_t offset) {
 
 task<io_result> write_data(int fd, const_buffer data, ::off_t offset) {
     const inplace_stop_token stop = co_await this_task::stop_token();
-    bool is_asked = false;
+    bool is_known = false;
     while (data.size() > 0) {
         const int n = co_await on_thread([=] {
-            return is_asked || is_on_a_disk(fd) ? write_slice(fd, data, offset, stop) : is_stream;
+            return is_known || is_on_a_disk(fd) ? write_slice(fd, data, offset, stop) : is_stream;
         });
         if (n == is_stream) {
             co_return co_await write_by_ring(fd, data, offset);
         }
-        is_asked = true;
+        is_known = true;
         if (n < 0) {
             co_return n;
         }

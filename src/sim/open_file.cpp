@@ -230,8 +230,8 @@ int open_file::perform(const uring::sqe& entry) {
     return 0;
 }
 
-/// The entries are those that existed at the first call: entries created later are missing, removed
-/// ones are skipped.
+/// getdents64(2). The first call takes a snapshot of the names: later calls do not return entries
+/// that were created after it, and skip those that were removed.
 int open_file::read_names(std::byte* to, std::size_t room) {
     struct record { // linux_dirent64
         std::uint64_t number;

@@ -12,7 +12,8 @@
 
 namespace coil::sim::detail {
 
-/// Interned strings. Literals are looked up by address first, then all strings by content.
+/// Interned strings. A literal is looked up by its address first (known_), and only then, like all
+/// other strings, by its content.
 struct tracer::words {
     std::unordered_set<std::string> texts;
 };
@@ -98,11 +99,11 @@ void tracer::print(std::string& out, const line& l) const {
         out += '\n';
         return;
     }
-    std::string who = l.host < hosts_.size() ? hosts_[l.host] : "world";
+    std::string origin = l.host < hosts_.size() ? hosts_[l.host] : "world";
     if (l.what != kind::event) {
-        who += '.' + std::to_string(l.context);
+        origin += '.' + std::to_string(l.context);
     }
-    std::snprintf(buf, sizeof buf, "%-12s ", who.c_str());
+    std::snprintf(buf, sizeof buf, "%-12s ", origin.c_str());
     out += buf;
     if (l.what == kind::event) {
         out += l.text.text;

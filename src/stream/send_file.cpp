@@ -26,7 +26,8 @@ public:
     file_sender(int to, int from, std::uint64_t offset, std::size_t count) noexcept
         : to_(to), from_(from), offset_(offset), rest_(transfer_size(count)) {}
 
-    /// -EINVAL if splice(2) refuses one of the two; the bytes before that were sent.
+    /// Returns -EINVAL if no pipe can be created, or if splice(2) refuses the file or the socket.
+    /// copy() then sends the bytes that are not counted as sent.
     task<io_result> splice() {
         int fds[2];
         if (const int error = co_await io::pipe2(fds, O_CLOEXEC); error < 0) {

@@ -67,10 +67,9 @@ std::string explain_setup_error(int error) {
         return "this system has no io_uring: the kernel is older than Linux 5.1 or built without "
                "it, or a sandbox (seccomp, gVisor) hides it";
     case ENOMEM:
-        return "not enough memory for the ring: RLIMIT_MEMLOCK is " +
-               limit_text(RLIMIT_MEMLOCK, 1024) +
-               " KiB (ulimit -l), shared by all rings of this user; raise it, or use fewer or "
-               "smaller rings";
+        return "not enough memory for the ring: use fewer or smaller rings; before Linux 5.12, "
+               "all rings of a user share RLIMIT_MEMLOCK, which is " +
+               limit_text(RLIMIT_MEMLOCK, 1024) + " KiB (ulimit -l)";
     case EMFILE:
         return "no file descriptor is available for the ring: RLIMIT_NOFILE is " +
                limit_text(RLIMIT_NOFILE, 1) + " (ulimit -n)";

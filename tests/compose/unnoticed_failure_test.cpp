@@ -1,5 +1,5 @@
-// Chains with calls whose failure the kernel ignores: it would continue the chain. Therefore coil
-// submits the operations after such a call only when the call has succeeded (G13).
+// Chains with calls whose failure does not make the kernel cancel the rest of the chain. coil
+// therefore submits the operations after such a call only when the call has succeeded (G13).
 
 #include "compose/support.hpp"
 #include "support/backends.hpp"
@@ -33,7 +33,7 @@ class UnnoticedFailure : public compose_test::with_files {};
 
 constexpr const char* gone = "/tmp/coil-no-such-directory/x";
 
-/// Every plain call, in a form that fails.
+/// Calls `each` with the name of every such call, and a function that makes one that fails.
 template <class Each>
 void for_each_failing(Each each) {
     static struct ::statx st;
@@ -80,7 +80,7 @@ void for_each_failing(Each each) {
     each("getsockopt of TCP", [] { return io::getsockopt(-1, IPPROTO_TCP, 1, &option, &length); });
 }
 
-TEST_F(UnnoticedFailure, G13_EndsTheChainWhateverFailed) {
+TEST_F(UnnoticedFailure, G13_AnyFailedCallEndsTheChain) {
     const auto fd = temporary_file();
     for_each_failing([&](const char* name, const auto& fails) {
         auto main = [](const auto& op, int f) -> task<int> {
@@ -95,7 +95,7 @@ TEST_F(UnnoticedFailure, G13_EndsTheChainWhateverFailed) {
     EXPECT_EQ(contents(fd), "");
 }
 
-TEST_F(UnnoticedFailure, G13_ContinuesAfterSuccessThroughSeveralOfThem) {
+TEST_F(UnnoticedFailure, G13_SeveralSuccessfulCallsContinueTheChain) {
     const auto fd = temporary_file();
     auto main = [](int f) -> task<> {
         EXPECT_EQ(co_await (io::write(f, "a") && io::fsync(f) && io::write(f, "b") &&
@@ -111,7 +111,7 @@ TEST_F(UnnoticedFailure, G13_ContinuesAfterSuccessThroughSeveralOfThem) {
     EXPECT_EQ(contents(fd), "abccde");
 }
 
-TEST_F(UnnoticedFailure, G13_IsSubmittedInAsFewPartsAsItCan) {
+TEST_F(UnnoticedFailure, G13_AChainIsSubmittedInAsFewPartsAsPossible) {
     auto guard = std::make_shared<door_backend::guard>();
     std::vector<std::size_t> submissions;
     guard->before_enter = [&](door_backend&, const std::vector<sqe>& entries, unsigned) {
@@ -137,7 +137,7 @@ TEST_F(UnnoticedFailure, G13_IsSubmittedInAsFewPartsAsItCan) {
     EXPECT_EQ(submissions, (std::vector<std::size_t>{3, 2}));
 }
 
-TEST_F(UnnoticedFailure, G13_ThroughASmallQueueUnderBackPressure) {
+TEST_F(UnnoticedFailure, G13_ChainsCompleteUnderBackPressure) {
     io_context ctx(coil_test::with([](auto& o) {
         o.entries = 8;
         o.max_in_flight = 3;
@@ -156,8 +156,8 @@ TEST_F(UnnoticedFailure, G13_ThroughASmallQueueUnderBackPressure) {
 }
 
 TEST_F(UnnoticedFailure, G6_AQueuedRestKeepsTheLoopFromSleeping) {
-    // The first part completes at the last check before the sleep, which makes no coroutine ready:
-    // its rest is queued behind the other chain, and nothing is in flight.
+    // The first part completes in the last poll before the loop sleeps. That makes no coroutine
+    // ready, and nothing is in flight: the second part is queued behind the other chain.
     auto script = std::make_shared<coil_test::scripted_backend::script>();
     script->on_submit = [&](const coil_test::sqe& e) { script->post(e.user_data, 0); };
     io_context ctx(coil_test::with([&](auto& o) {
@@ -176,7 +176,7 @@ TEST_F(UnnoticedFailure, G6_AQueuedRestKeepsTheLoopFromSleeping) {
     EXPECT_EQ(ended, 2);
 }
 
-TEST_F(UnnoticedFailure, G13_ACancelledPartIsTheLast) {
+TEST_F(UnnoticedFailure, G13_NoPartFollowsACancelledOne) {
     // The stop is requested while the second part waits for data; the third never starts.
     const auto fd = temporary_file();
     const pipe_pair p;
@@ -196,7 +196,8 @@ TEST_F(UnnoticedFailure, G13_ACancelledPartIsTheLast) {
     EXPECT_EQ(contents(fd), "");
 }
 
-/// The first part posts one completion for several calls; the second waits forever.
+/// A chain of two parts: the first posts one completion for several calls; the second waits
+/// forever.
 class SecondPart : public ::testing::Test {
 protected:
     static auto chain(const coil_test::socket_pair& s, char& c) {

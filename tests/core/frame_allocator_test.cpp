@@ -65,7 +65,7 @@ std::size_t resident_bytes() {
     return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
-TEST(FrameAllocator, EverySizeAroundAClassBoundaryIsAlignedAndWritable) {
+TEST(FrameAllocator, SizesAroundEachClassBoundaryAreAlignedAndWritable) {
     std::vector<frame> frames;
     std::vector<std::size_t> sizes{1, 2, 63};
     for (std::size_t edge = 64; edge <= largest_pooled_frame; edge += 64) {
@@ -90,7 +90,7 @@ TEST(FrameAllocator, ManyFramesOfOneSizeDoNotOverlap) {
 
 TEST(FrameAllocator, AFreedFrameIsReusedNext) {
     if (coil_test::sanitized) {
-        GTEST_SKIP() << "sanitized builds give every frame memory of its own";
+        GTEST_SKIP() << "sanitized builds do not pool frames";
     }
     void* const first = allocate_frame(300);
     deallocate_frame(first, 300);
@@ -99,9 +99,9 @@ TEST(FrameAllocator, AFreedFrameIsReusedNext) {
     deallocate_frame(second, 290);
 }
 
-// The pool exchanges frames in batches, so sawtooth patterns of every height produce all
+// The pool exchanges frames in batches, so sawtooth patterns of many heights produce many
 // combinations of full and partly used spans.
-TEST(FrameAllocator, SawteethOfEveryHeightKeepFramesApart) {
+TEST(FrameAllocator, SawtoothPatternsDoNotMakeFramesOverlap) {
     for (const std::size_t size : {64U, 192U, 1024U, 4096U, 8128U, 16384U}) {
         std::vector<frame> frames;
         const std::size_t most = (std::size_t{3} << 20) / size;
@@ -132,7 +132,7 @@ TEST(FrameAllocator, BatchesThatExactlyEmptyASpan) {
                 held[from] = std::move(held.back());
                 held.pop_back();
             }
-            // the end of the thread returns all of them to the pool
+            // The thread returns all of them to the pool when it exits.
             std::thread([&] { gone.clear(); }).join();
             for (int i = 0; i < 32; ++i) {
                 held.emplace_back(size, static_cast<unsigned char>(i));
@@ -154,7 +154,7 @@ TEST(FrameAllocator, FramesMayBeFreedOnAnotherThread) {
     }
 }
 
-TEST(FrameAllocator, ThreadsPassFramesRoundInRandomOrder) {
+TEST(FrameAllocator, ThreadsExchangeFramesInRandomOrder) {
     constexpr int threads = 3;
     std::mutex mutex;
     std::vector<frame> exchange;
@@ -186,7 +186,7 @@ TEST(FrameAllocator, ThreadsPassFramesRoundInRandomOrder) {
 
 TEST(FrameAllocator, MemoryOfAPeakIsReturnedToTheSystem) {
     if (coil_test::sanitized) {
-        GTEST_SKIP() << "sanitized builds take frames from the sanitizer";
+        GTEST_SKIP() << "sanitized builds allocate frames with the sanitizer's allocator";
     }
     const std::size_t before = resident_bytes();
     {
@@ -202,7 +202,7 @@ TEST(FrameAllocator, MemoryOfAPeakIsReturnedToTheSystem) {
 
 TEST(FrameAllocator, AnExitingThreadReturnsItsCache) {
     if (coil_test::sanitized) {
-        GTEST_SKIP() << "sanitized builds take frames from the sanitizer";
+        GTEST_SKIP() << "sanitized builds allocate frames with the sanitizer's allocator";
     }
     auto churn = [] {
         std::vector<frame> frames;

@@ -14,10 +14,10 @@ for room in 0 1 5 1000; do
     for numbers in 0 1 2000; do
         expect_status 0 "$examples/producer_consumer" $numbers $room
         all=$((4 * numbers))
-        grep -qx "all together $all numbers, their sum is $((all * (all - 1) / 2))" "$tmp/said" ||
+        grep -qx "$all numbers in total, their sum is $((all * (all - 1) / 2))" "$tmp/said" ||
             fail "$numbers numbers through room for $room: $(cat "$tmp/said")"
         [[ $(grep -c '^a consumer took [0-9]*$' "$tmp/said") == 3 ]] || fail "not three consumers: $(cat "$tmp/said")"
     done
 done
 expect_status 0 "$examples/producer_consumer"
-grep -qx 'all together 40000 numbers, their sum is 799980000' "$tmp/said" || fail "by default: $(cat "$tmp/said")"
+grep -qx '40000 numbers in total, their sum is 799980000' "$tmp/said" || fail "by default: $(cat "$tmp/said")"

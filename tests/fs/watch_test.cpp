@@ -1,4 +1,4 @@
-// fs::watch reports changes of files and directories, in order.
+// fs::watch reports changes to files and directories, in order.
 
 #include "support/descriptors.hpp"
 #include "support/run.hpp"
@@ -33,7 +33,7 @@ task<> expect(fs::watcher& changes, std::uint32_t mask, std::string name) {
     }
 }
 
-TEST_F(Watch, ADirectorysEntriesInOrderUntilItIsGone) {
+TEST_F(Watch, ReportsADirectorysEventsInOrderUntilItIsRemoved) {
     auto main = [](std::filesystem::path d) -> task<> {
         fs::watcher changes = fs::watch(d);
         std::ofstream(d / "a") << "x";
@@ -51,17 +51,17 @@ TEST_F(Watch, ADirectorysEntriesInOrderUntilItIsGone) {
         EXPECT_NE(from->cookie, 0U);
         EXPECT_EQ(from->cookie, to->cookie);
         co_await expect(changes, IN_CREATE | IN_ISDIR, "sub");
-        bool has_gone = false;
+        bool is_removed = false;
         while (auto event = co_await changes.next()) {
-            has_gone = has_gone || (event->mask & IN_DELETE_SELF) != 0;
+            is_removed = is_removed || (event->mask & IN_DELETE_SELF) != 0;
         }
-        EXPECT_TRUE(has_gone);
+        EXPECT_TRUE(is_removed);
         EXPECT_FALSE((co_await changes.next()).has_value()); // the range stays at its end
     };
     coil::run(main(directory));
 }
 
-TEST_F(Watch, MoreEventsThanOneReadHolds) {
+TEST_F(Watch, ReportsMoreEventsThanOneReadReturns) {
     auto main = [](std::filesystem::path d) -> task<> {
         fs::watcher changes = fs::watch(d, IN_CREATE);
         for (int i = 0; i < 500; ++i) {
@@ -74,7 +74,7 @@ TEST_F(Watch, MoreEventsThanOneReadHolds) {
     coil::run(main(directory));
 }
 
-TEST_F(Watch, WaitsForWhatComesLater) {
+TEST_F(Watch, NextWaitsForAnEvent) {
     auto main = [](std::filesystem::path d) -> task<> {
         fs::watcher changes = fs::watch(d, IN_CREATE);
         auto later = [](std::filesystem::path p) -> task<> {
@@ -108,7 +108,7 @@ TEST_F(Watch, G3_ACancelledNextLosesNothing) {
     coil::run(main(directory));
 }
 
-TEST_F(Watch, AMissingPathThrowsAndIsNamed) {
+TEST_F(Watch, AMissingPathThrowsAnErrorThatNamesIt) {
     const std::set<int> before = coil_test::open_descriptors();
     try {
         const fs::watcher w = fs::watch(directory / "nothing");

@@ -28,7 +28,7 @@ public:
     source(std::string_view text, std::size_t step) noexcept : text_(text), step_(step) {}
 
     coil::task<coil::io_result> read_some(coil::mutable_buffer to) {
-        require(to.size() > 0, "a read from the stream has room for a byte");
+        require(to.size() > 0, "a read from the source has a buffer of at least one byte");
         if (std::exchange(fails_, false)) {
             co_return coil::io_result(-EIO);
         }
@@ -77,7 +77,7 @@ public:
                 co_await some(size);
             }
             require(reader_.buffered() == text_.substr(at_, source_.position() - at_),
-                    "the buffer holds what was read and not returned");
+                    "the buffer contains the bytes that were read and not returned");
         }
         co_await drain();
     }
@@ -85,7 +85,8 @@ public:
 private:
     using text = std::optional<std::string>;
 
-    /// What read_until() must return, or the line without its '\r'. It throws if `is_too_long`.
+    /// The expected result of read_until() or, if `of_line`, of lines(), which removes the '\r'.
+    /// Sets `is_too_long` if the call must throw instead.
     text expected(char delimiter, std::size_t max, bool of_line, bool& is_too_long) {
         const std::string_view rest = text_.substr(at_);
         const std::size_t found = rest.find(delimiter);
@@ -124,25 +125,26 @@ private:
         if (error) {
             at_ = before; // a failed call consumes nothing
             require(error == std::errc::io_error || is_too_long,
-                    "only a text that is longer than the limit is refused");
+                    "no text within the limit is refused");
             require(error == std::errc::io_error || error == std::errc::message_size,
-                    "a text that is too long is a message_size");
+                    "a text that is longer than the limit fails with message_size");
             co_return;
         }
-        require(!is_too_long, "a text that is longer than the limit is refused");
-        require(got == wanted, "the text is the one up to the delimiter");
+        require(!is_too_long, "a text that is longer than the limit is not returned");
+        require(got == wanted, "the result is the text before the delimiter");
         require(!got || reader_.delimited() == delimited_,
-                "delimited() tells whether it was found");
+                "delimited() returns whether the delimiter was found");
     }
 
     coil::task<> exact(std::size_t size) {
         std::string bytes(size, '\0');
         const int n = co_await reader_.read_exact({bytes.data(), bytes.size()});
         if (n == -EIO || n == -ENODATA) {
-            require(n == -EIO || size > text_.size() - at_, "there is no end before the end");
+            require(n == -EIO || size > text_.size() - at_,
+                    "the end is reported only at the end of the text");
             // How much of it was consumed is not specified.
             const std::size_t next = source_.position() - reader_.buffered().size();
-            require(next >= at_, "nothing is read twice");
+            require(next >= at_, "no byte is returned twice");
             at_ = next;
             co_return;
         }
@@ -161,15 +163,16 @@ private:
             co_return;
         }
         require(n >= 0 && static_cast<std::size_t>(n) <= size,
-                "a read gives no more than it has room for");
-        require((n == 0) == (at_ == text_.size()), "0 is the end, and only the end");
+                "read_some() returns no more than the size of the buffer");
+        require((n == 0) == (at_ == text_.size()),
+                "read_some() returns 0 at the end and only there");
         require(bytes.substr(0, static_cast<std::size_t>(n)) ==
                     text_.substr(at_, static_cast<std::size_t>(n)),
                 "the bytes are the stream's");
         at_ += static_cast<std::size_t>(n);
     }
 
-    /// Reads the remaining lines, and then the end, twice: nothing may be lost.
+    /// Reads the remaining lines, so that lost bytes are found, and then the end twice.
     coil::task<> drain() {
         while (at_ < text_.size()) {
             const std::size_t before = at_;

@@ -82,7 +82,8 @@ namespace mini {
 
 using members = coil::member_vocabulary;
 
-/// Both naming styles of a sender whose operation calls a function with its receiver.
+/// A sender whose operation calls a function with the receiver. `V` selects member functions or
+/// tag_invoke().
 template <class V, class F, class... Signatures>
 class function_sender {
 public:
@@ -137,7 +138,7 @@ auto token_of(const R& receiver) noexcept {
     return typename V::get_stop_token_t{}(typename V::get_env_t{}(receiver));
 }
 
-/// What a sender completed with, for senders that a plain thread waits for.
+/// The completion of a sender of a T.
 template <class T>
 struct outcome {
     std::optional<T> value;
@@ -145,6 +146,7 @@ struct outcome {
     bool stopped = false;
 };
 
+/// Blocks a thread until a sender has completed.
 template <class T>
 class waiter {
 public:

@@ -36,7 +36,7 @@ private:
     std::string directory_ = std::filesystem::temp_directory_path() / "coil-admin-XXXXXX";
 };
 
-/// A connected client; negative if the connection is refused.
+/// A client, which is connected unless the server refused the connection.
 class admin_client {
 public:
     explicit admin_client(const std::string& path)
@@ -56,7 +56,7 @@ public:
         EXPECT_EQ(::send(fd_, text.data(), text.size(), MSG_NOSIGNAL),
                   static_cast<::ssize_t>(text.size()));
     }
-    /// Everything until the end of the stream.
+    /// Receives everything until the end of the stream.
     [[nodiscard]] std::string rest() const {
         std::string all;
         std::array<char, 4096> part{};

@@ -1,5 +1,5 @@
-// A channel loses no element when memory runs out. This program replaces the allocation of large
-// frames, which elements of this size use.
+// A channel loses no element when memory runs out. This program replaces operator new, with which
+// the frame allocator allocates memory for elements that are too large for its pools.
 
 #include "sync/support.hpp"
 
@@ -12,8 +12,8 @@
 
 #if COIL_SANITIZED
 
-TEST(ChannelMemory, IsRefusedWithoutSanitizers) {
-    GTEST_SKIP() << "a sanitizer has its own operator new";
+TEST(ChannelMemory, RunsOnlyWithoutSanitizers) {
+    GTEST_SKIP() << "this program's operator new would replace the sanitizer's";
 }
 
 #else
@@ -33,7 +33,7 @@ bool out_of_memory = false;
 
 } // namespace
 
-// NOLINTBEGIN(misc-definitions-in-headers): the other forms call these
+// NOLINTBEGIN(misc-definitions-in-headers): replacements of the global functions
 void* operator new(std::size_t size, std::align_val_t alignment) {
     const auto multiple = static_cast<std::size_t>(alignment);
     void* const p = out_of_memory && size > sizeof(large)
@@ -59,7 +59,8 @@ task<> wait_turns(int n) {
     }
 }
 
-/// An element that was given to a receiver which has not resumed must still be in the channel.
+/// Checks that the channel holds the elements 1 to `count`, including one that was assigned to a
+/// receiver that did not resume.
 void check_kept(channel<large>& ch, int count) {
     for (int i = 1; i <= count; ++i) {
         const auto got = ch.try_recv();
@@ -68,8 +69,8 @@ void check_kept(channel<large>& ch, int count) {
     }
 }
 
-/// Gives an element to the waiting receiver, and fills the channel, so that the element cannot be
-/// put back.
+/// Sends an element to the waiting receiver and then fills the buffer, so that there is no space to
+/// put that element back.
 void fill(channel<large>& ch) {
     for (int i = 1; i <= 1 + static_cast<int>(ch.capacity()); ++i) {
         EXPECT_TRUE(ch.try_send(large(i)));
@@ -147,7 +148,7 @@ TEST(ChannelMemory, G6_AReceiverWithoutMemoryTakesNothing) {
         out_of_memory = true;
         try {
             static_cast<void>(co_await ch.recv());
-            ADD_FAILURE() << "it received without an element";
+            ADD_FAILURE() << "recv() returned although the channel was empty";
         } catch (const std::bad_alloc&) {
         }
         out_of_memory = false;

@@ -71,7 +71,7 @@ struct tcp_listener {
     ::sockaddr_in in{};
 };
 
-TEST_F(UringRegisteredFiles, SlotsTakeThePlaceOfDescriptors) {
+TEST_F(UringRegisteredFiles, SlotsReplaceDescriptors) {
     registered_files table{r, 8};
     EXPECT_TRUE(table);
     EXPECT_EQ(table.size(), 8U);
@@ -87,7 +87,7 @@ TEST_F(UringRegisteredFiles, SlotsTakeThePlaceOfDescriptors) {
     EXPECT_EQ(table.clear(3), 0); // already empty
 }
 
-TEST_F(UringRegisteredFiles, UpdatesReplaceSkipAndEmpty) {
+TEST_F(UringRegisteredFiles, UpdatesReplaceSkipOrClearSlots) {
     registered_files table{r, 200};
     const pipe_pair p;
     ASSERT_EQ(table.update(0, std::array{int{file}, int{file}, int{file}}), 3);
@@ -109,7 +109,7 @@ TEST_F(UringRegisteredFiles, UpdatesReplaceSkipAndEmpty) {
     EXPECT_EQ(read_slot(199), 7);
 }
 
-TEST_F(UringRegisteredFiles, RefusedUpdatesChangeNothing) {
+TEST_F(UringRegisteredFiles, AFailedUpdateChangesNoLaterSlot) {
     registered_files table{r, 4};
     ASSERT_EQ(put(table, 0, file), 1);
     EXPECT_EQ(table.update(0, {}), 0);
@@ -123,7 +123,7 @@ TEST_F(UringRegisteredFiles, RefusedUpdatesChangeNothing) {
     EXPECT_EQ(put(table, 1, r.native_handle()), -EBADF);
     EXPECT_EQ(read_slot(0), 7);
     EXPECT_EQ(read_slot(1), -EBADF);
-    // The files before the first refused one are registered.
+    // The files before the first invalid one are registered.
     EXPECT_EQ(table.update(1, std::array{int{file}, 1 << 20, int{file}}), 1);
     EXPECT_EQ(read_slot(1), 7);
     EXPECT_EQ(read_slot(3), -EBADF);
@@ -160,8 +160,8 @@ TEST_F(UringRegisteredFiles, CloseOnExecIsRefusedForASlot) {
     EXPECT_EQ(run(r, prep::pipe_direct(ends.data(), O_CLOEXEC, 0)), -EINVAL);
 }
 
-TEST_F(UringRegisteredFiles, FreeSlotsAreFoundUntilThereAreNone) {
-    COIL_NEEDS(r, socket); // as old as file_index_alloc
+TEST_F(UringRegisteredFiles, AFreeSlotIsAllocatedUntilNoneIsLeft) {
+    COIL_NEEDS(r, socket); // the kernels that have it have file_index_alloc
     registered_files table{r, 3};
     ASSERT_EQ(put(table, 1, file), 1);
     const int one = open_slot(file_index_alloc);
@@ -177,7 +177,7 @@ TEST_F(UringRegisteredFiles, FreeSlotsAreFoundUntilThereAreNone) {
     EXPECT_EQ(open_slot(file_index_alloc), 2);
 }
 
-TEST_F(UringRegisteredFiles, AllocRangeLimitsWhereTheyAreFound) {
+TEST_F(UringRegisteredFiles, AllocRangeLimitsWhichSlotsAreAllocated) {
     COIL_NEEDS(r, socket);
     registered_files table{r, 8};
     if (table.alloc_range(5, 2) == -EINVAL) {
@@ -198,7 +198,7 @@ TEST_F(UringRegisteredFiles, AllocRangeLimitsWhereTheyAreFound) {
     EXPECT_EQ(table.alloc_range(0, 1), -EBADF);
 }
 
-TEST_F(UringRegisteredFiles, SocketsLiveInSlotsAlone) {
+TEST_F(UringRegisteredFiles, SocketsWorkWithoutDescriptors) {
     COIL_NEEDS(r, socket);
     registered_files table{r, 4};
     tcp_listener listener;
@@ -261,12 +261,12 @@ TEST_F(UringRegisteredFiles, ADirectDescriptorCanBecomeAnOrdinaryOne) {
     EXPECT_EQ(::fcntl(inherited, F_GETFD), 0);
     EXPECT_EQ(run(r, prep::close_direct(2)), 0);
     std::array<char, 8> buf{};
-    EXPECT_EQ(::pread(installed, buf.data(), 7, 0), 7); // an independent file description
+    EXPECT_EQ(::pread(installed, buf.data(), 7, 0), 7); // the same open file description
     EXPECT_EQ(run(r, prep::fixed_fd_install(2)), -EBADF);
     EXPECT_EQ(run(r, prep::fixed_fd_install(4)), -EBADF);
 }
 
-TEST_F(UringRegisteredFiles, AnEntryCanPutDescriptorsIntoFreeSlots) {
+TEST_F(UringRegisteredFiles, FilesUpdateAllocatesFreeSlots) {
     COIL_NEEDS(r, socket);
     registered_files table{r, 4};
     ASSERT_EQ(put(table, 0, file), 1);
@@ -283,7 +283,7 @@ TEST_F(UringRegisteredFiles, AnEntryCanPutDescriptorsIntoFreeSlots) {
     EXPECT_EQ(run(r, prep::files_update(&fds[1], 1, file_index_alloc)), -ENFILE);
 }
 
-TEST_F(UringRegisteredFiles, PipesAreMadeInSlots) {
+TEST_F(UringRegisteredFiles, PipesAreCreatedInSlots) {
     COIL_NEEDS(r, pipe);
     registered_files table{r, 4};
     std::array<int, 2> ends{-1, -1};
@@ -325,7 +325,7 @@ TEST_F(UringRegisteredFiles, G4_ClosingTheTableClosesItsFiles) {
     EXPECT_EQ(run(r, prep::read(p.in, &byte, 1, prep::current_position)), 0); // no writer is left
 }
 
-TEST_F(UringRegisteredFiles, TheTableCanBeClosedAndMadeAgain) {
+TEST_F(UringRegisteredFiles, TheTableCanBeClosedAndCreatedAgain) {
     registered_files table;
     EXPECT_FALSE(table);
     EXPECT_EQ(table.size(), 0U);
@@ -344,7 +344,7 @@ TEST_F(UringRegisteredFiles, TheTableCanBeClosedAndMadeAgain) {
     }
 }
 
-TEST_F(UringRegisteredFiles, ItMoves) {
+TEST_F(UringRegisteredFiles, TheTableIsMovable) {
     registered_files one{r, 2};
     ASSERT_EQ(put(one, 0, file), 1);
     registered_files other{std::move(one)};
@@ -357,7 +357,7 @@ TEST_F(UringRegisteredFiles, ItMoves) {
     EXPECT_EQ(read_slot(0), -EBADF);
 }
 
-TEST_F(UringRegisteredFiles, SetupReturnsErrnosAndTheConstructorThrowsMessages) {
+TEST_F(UringRegisteredFiles, SetupReturnsErrorsAndTheConstructorThrowsThem) {
     registered_files table;
     EXPECT_EQ(table.setup(r, 0), -EINVAL);
     EXPECT_EQ(table.setup(r, registered_files::max_slots + 1), -EMFILE);
@@ -375,11 +375,11 @@ TEST_F(UringRegisteredFiles, SetupReturnsErrnosAndTheConstructorThrowsMessages) 
     EXPECT_NE(refusal(0).find("at least one"), std::string::npos);
     EXPECT_NE(refusal(~0U).find("1048576"), std::string::npos);
     if ((r.setup_flags() & setup::single_issuer) != 0) {
-        std::thread stranger{[&] {
+        std::thread other_thread{[&] {
             registered_files mine;
             EXPECT_EQ(mine.setup(r, 1), -EEXIST);
         }};
-        stranger.join();
+        other_thread.join();
     }
 }
 
@@ -395,10 +395,10 @@ TEST_F(UringRegisteredFiles, G6_TheDescriptorLimitLimitsTheTable) {
                   ring mine{8};
                   registered_files table;
                   if (const int e = table.setup(mine, 65); e != -EMFILE) {
-                      return "65 slots gave " + std::to_string(e);
+                      return "setup() with 65 slots returned " + std::to_string(e);
                   }
                   try {
-                      const registered_files loud{mine, 65};
+                      const registered_files throwing{mine, 65};
                       return "65 slots were not refused";
                   } catch (const std::system_error& e) {
                       if (std::string_view{e.what()}.find("RLIMIT_NOFILE is 64") ==
@@ -407,17 +407,17 @@ TEST_F(UringRegisteredFiles, G6_TheDescriptorLimitLimitsTheTable) {
                       }
                   }
                   if (const int e = table.setup(mine, 64); e != 0) {
-                      return "64 slots gave " + std::to_string(e);
+                      return "setup() with 64 slots returned " + std::to_string(e);
                   }
-                  // Descriptors may run out while slots are free.
+                  // openat_direct needs a slot, but no descriptor.
                   while (::open(path.c_str(), O_RDONLY | O_CLOEXEC) >= 0) {
                   }
                   const sqe open = prep::openat_direct(AT_FDCWD, path.c_str(), O_RDONLY, 0, 63);
                   if (const int e = run(mine, open); e != 0) {
-                      return "openat_direct gave " + std::to_string(e);
+                      return "openat_direct returned " + std::to_string(e);
                   }
                   if (const int n = read_slot(mine, 63); n != 7) {
-                      return "the slot gave " + std::to_string(n);
+                      return "the read from the slot returned " + std::to_string(n);
                   }
                   return {};
               }),
@@ -443,13 +443,13 @@ TEST_F(UringRegisteredFiles, ClosingRetriesIfASignalInterruptsIt) {
     auto filter = std::make_unique<filter_backend>();
     filter_backend& seam = *filter;
     ring on{ring_options{}, std::move(filter)};
-    int asked = 0;
+    int attempts = 0;
     registered_files table{on, 1};
     seam.refuse_control = [&](register_op op) {
-        return op == register_op::unregister_files && ++asked < 3 ? -EINTR : 0;
+        return op == register_op::unregister_files && ++attempts < 3 ? -EINTR : 0;
     };
     table.close();
-    EXPECT_EQ(asked, 3);
+    EXPECT_EQ(attempts, 3);
     EXPECT_EQ(table.setup(on, 1), 0);
 }
 

@@ -7,7 +7,7 @@ task<pool::lease> pool::acquire() {
     while (!idle_.empty()) {
         connection c = std::move(idle_.back());
         idle_.pop_back();
-        if (c.is_clean()) { // the server may have closed it meanwhile
+        if (c.is_clean()) { // not if it broke while it was idle
             co_return lease(*this, std::move(permit), std::move(c));
         }
     }

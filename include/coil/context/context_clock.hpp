@@ -6,7 +6,8 @@ namespace coil {
 
 /// The steady clock of the context that runs on this thread. In a simulated world (coil::sim) it is
 /// the world's clock; everywhere else, including on threads without a context, it is
-/// std::chrono::steady_clock. A program that measures time with it can be tested in a world.
+/// std::chrono::steady_clock. A program that measures time with it can be tested in a simulated
+/// world.
 ///
 ///     const auto begin = coil::context_clock::now();
 ///     ...

@@ -25,7 +25,8 @@ struct stall_report {
         late_resumption,
         /// A timer fired later than watchdog_options::timer_delay.
         late_timer,
-        /// Calls have waited for a thread of a blocking_pool for watchdog_options::pool_delay.
+        /// Calls have waited longer than watchdog_options::pool_delay for a thread of a
+        /// blocking_pool.
         full_pool,
     };
 
@@ -35,8 +36,7 @@ struct stall_report {
     /// The duration of the stall so far, or the delay.
     std::chrono::nanoseconds duration{};
     /// For a long turn or an await loop: whether it has ended; `duration` is then its total
-    /// duration. Each one is reported twice: when it is found, while it lasts, and when it has
-    /// ended.
+    /// duration. Each one is reported twice: while it lasts, and after it has ended.
     bool has_ended = false;
     /// The longest duration at the same place so far, this one included.
     std::chrono::nanoseconds longest{};

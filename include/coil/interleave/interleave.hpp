@@ -24,8 +24,8 @@ std::size_t run_lookups(std::size_t slots, Keys& keys, F& f, Sink& sink) {
 
 } // namespace detail
 
-/// A width that suits most processors: about as many lookups as a core loads cache lines at a time,
-/// 10 to 16. A larger width costs little as long as the frames of the lookups fit into the L1
+/// A width that suits most processors: it covers the 10 to 16 cache lines that a core can load at
+/// the same time. A larger width costs little as long as the frames of the lookups fit into the L1
 /// cache.
 inline constexpr std::size_t default_interleave_width = 16;
 
@@ -38,8 +38,8 @@ inline constexpr std::size_t default_interleave_width = 16;
 ///     interleave(16, articles, [&](int article) { return price_of(t, article); }, prices);
 ///
 /// The lookups take turns: each runs until it awaits a prefetch. When one ends, its slot takes the
-/// next key immediately, so their lengths may differ. If the data are in the cache there is nothing
-/// to wait for and a plain loop is faster.
+/// next key immediately, so their lengths may differ. If the data are in the cache, a plain loop
+/// is faster.
 ///
 /// `out` is one of
 /// - a random access range: element i is assigned the result of key i as soon as it is known. Its
@@ -56,7 +56,8 @@ inline constexpr std::size_t default_interleave_width = 16;
 /// were written is unspecified, with one exception: if a lookup failed, an output iterator has
 /// received exactly the results of the keys before that one. A width of 0 counts as 1.
 ///
-/// Memory: one block for the frames and one for the slots, from the frame allocator of this thread.
+/// Memory: a block for the frames of all lookups, and a few for the slots and for results that must
+/// wait for their turn, from the frame allocator of this thread.
 /// Threading: blocks the calling thread, and with it all coroutines of its context; in a task
 /// prefer async_interleave(). Calls on several threads are independent.
 template <std::ranges::input_range Keys, class F, class Out>

@@ -44,26 +44,27 @@ inline io_awaitable<detail::cancel_all_element> cancel_all() noexcept {
     return io_awaitable<detail::cancel_all_element>(detail::cancel_all_element());
 }
 
-/// Cancels a poll started by eager(). Returns 0, or -ENOENT if it is complete.
+/// Cancels a poll started by eager(). Returns 0; -ENOENT if it is complete; -EALREADY if it is just
+/// completing.
 template <detail::element E>
 operation poll_remove(eager_operation<E>& poll) noexcept {
     return detail::make_operation(uring::prep::poll_remove(poll.key()));
 }
 
-/// Cancels the request of a poll_multishot stream, whose next() then returns -ECANCELED. Returns 0,
-/// or -ENOENT if no request is in flight.
+/// Cancels the request of a poll_multishot stream, whose next() then returns -ECANCELED. Returns 0;
+/// -ENOENT if no request is in flight; -EALREADY if it is just posting an event.
 inline operation poll_remove(poll_stream& stream) noexcept {
     return detail::make_operation(uring::prep::poll_remove(stream.key()));
 }
 
-/// Changes the events of a poll started by eager() (Linux 5.13). Returns 0, or -ENOENT if it is
-/// complete.
+/// Changes the events of a poll started by eager() (Linux 5.13). Returns 0; -ENOENT if it is
+/// complete; -EALREADY if it is just completing.
 template <detail::element E>
 operation poll_update(eager_operation<E>& poll, unsigned events) noexcept {
     return detail::make_operation(uring::prep::poll_update(poll.key(), events));
 }
 
-/// The same for a stream; its later requests also use the new events.
+/// The same for a poll_multishot stream, whose later requests also use the new events.
 inline operation poll_update(poll_stream& stream, unsigned events) noexcept {
     stream.set_events(events);
     return detail::make_operation(uring::prep::poll_update(stream.key(), events));

@@ -56,7 +56,8 @@ public:
     /// (abstract); nullopt for anything else. Never resolves names.
     static std::optional<endpoint> parse(std::string_view text) noexcept;
 
-    /// The text that parse() reads; "" without an address.
+    /// The text that parse() reads. Without an address "", for an unnamed Unix socket "unix:",
+    /// which parse() refuses.
     [[nodiscard]] std::string to_string() const;
 
     /// AF_INET, AF_INET6, AF_UNIX, or AF_UNSPEC.

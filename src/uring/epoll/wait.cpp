@@ -50,7 +50,7 @@ int epoll_backend::sleep(std::int64_t deadline_ns) noexcept {
 
 // ---- after an event
 
-/// Whether it is a receive into one buffer that ends with its first data.
+/// Whether `r` is a receive into one buffer that completes with the first data it gets.
 [[gnu::always_inline]] inline bool
 epoll_backend::is_simple_receive(const epoll_request& r) noexcept {
     constexpr std::uint32_t flags = MSG_DONTWAIT | MSG_NOSIGNAL;
@@ -65,7 +65,8 @@ epoll_backend::is_simple_receive(const epoll_request& r) noexcept {
     return n == -EINTR ? attempt(r) : received(r, n, into.iov_len);
 }
 
-/// Ends or moves a request after an attempt. Returns false if it still waits in this queue.
+/// Removes a request from its queue after an attempt, and completes it or continues it elsewhere.
+/// Returns false if it still waits in this queue.
 bool epoll_backend::settle(request_queue& queue, epoll_request& r, int tried) noexcept {
     if (tried == again_in || tried == again_out) {
         return false;
@@ -81,7 +82,7 @@ bool epoll_backend::settle(request_queue& queue, epoll_request& r, int tried) no
     return true;
 }
 
-/// Retries waiting requests, oldest first, until one finds nothing.
+/// Retries waiting receives, oldest first, until one would block.
 [[gnu::always_inline]] inline void epoll_backend::serve_readers(state& s) noexcept {
     while (!s.readers.empty() && !s.read_blocked) {
         epoll_request& r = *s.readers.front();
@@ -137,7 +138,7 @@ void epoll_backend::serve_watchers(state& s) noexcept {
     }
 }
 
-/// Continues the multishot requests that let others run first.
+/// Continues the multishot requests that yielded to other requests.
 [[gnu::noinline]] void epoll_backend::serve_hot() noexcept {
     std::vector<std::uint64_t> now;
     now.swap(hot_);

@@ -40,15 +40,17 @@ struct channel_fill {
 /// thread. Defined in sync, which knows the channels.
 [[nodiscard]] channel_fill fill_of_channel(const void* channel) noexcept;
 
-/// Records for reports which task has locked a mutex or shared_mutex, of which it is the first
-/// member. `root` is the outermost coroutine of the task, which may have ended since; null: the
-/// lock is free, or was not acquired by an await; 1: it was last locked shared, by one or more
-/// tasks.
+/// Records for reports which task has locked a mutex or shared_mutex. It is the first member of
+/// these. `root` is one of
+/// - the outermost coroutine of the task, which may have ended since;
+/// - null: the lock is free, or was not acquired by an await;
+/// - 1: it was last locked shared, by one or more tasks.
 struct lock_holder {
     std::atomic<const promise_base*> root{nullptr};
 
     void note(const promise_base* task) noexcept { root.store(task, std::memory_order_relaxed); }
-    /// Writes only the first time, because several threads that lock it shared use the cache line.
+    /// Writes only if the value changes: a store for each shared lock would make the cache line
+    /// move between the threads.
     void note_shared() noexcept {
         if (!is_shared(root.load(std::memory_order_relaxed))) {
             note(reinterpret_cast<const promise_base*>(shared));
@@ -67,13 +69,14 @@ private:
 /// with one store. An await that completes immediately does not call it.
 class described_wait : public awaiter_base {
 public:
+    /// The awaiter is in the wait queue of the object.
     bool queued;
     /// The wait was cancelled.
     bool cancelled;
 
     [[nodiscard]] waited_object object() const noexcept { return object_; }
-    /// The position of the pointer to the object, in words from the start of this awaiter; 0 if it
-    /// has none.
+    /// The position of the pointer to the object, in words from the start of this awaiter; 0 if
+    /// there is no pointer, or if it is more than 255 words away.
     [[nodiscard]] std::uint8_t object_at() const noexcept { return object_at_; }
 
 protected:
@@ -81,7 +84,7 @@ protected:
     ~described_wait() = default;
 
     /// Called before the wait begins. `Offset` is the position of the pointer to the object in
-    /// bytes, 0 if it has none.
+    /// bytes, 0 if there is none.
     template <std::size_t Offset>
     void describe(waited_object what) noexcept {
         constexpr std::size_t word = sizeof(void*);

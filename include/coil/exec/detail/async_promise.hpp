@@ -44,8 +44,9 @@ public:
             state.fail(std::current_exception());
             return;
         }
-        // The executor has run the op immediately. The coroutine's caller does not await it, so a
-        // nested call resumes it here.
+        // The executor has run the op inside submit(), on this thread. The coroutine must run on
+        // the executor, so it is resumed by a nested call, in the executor's scope; then this
+        // returns to the function that created the coroutine.
         const running_at scope(current_loop != nullptr ? current_place : where.place);
         resume(coroutine);
     }
@@ -66,8 +67,8 @@ struct async_end {
     void await_resume() const noexcept {}
 };
 
-/// The part that does not depend on the result type. The promise is the root of its tree of awaits;
-/// the shared state is its owner.
+/// The part of the promise that does not depend on the kind of executor. The promise is the root of
+/// its tree of awaits; the shared state is its owner.
 template <class T>
 class async_promise_base : public promise_base {
 public:

@@ -44,10 +44,10 @@ inline void settle_in(event_loop& loop, promise_base* root, queue_node& node,
 
 class remote_op;
 
-/// Exists while an await_suspend submits its own op to an executor, which may run or drop it
-/// immediately on this thread. The coroutine then continues without being resumed, so that the
-/// stack does not grow (guarantee G10). If has_arrived() is false afterwards, the op may be
-/// destroyed.
+/// Exists while an await_suspend submits its own op to an executor. If the executor runs or drops
+/// the op inside submit(), has_arrived() is true: await_suspend then returns false instead of
+/// resuming the coroutine, so that the stack does not grow (guarantee G10). If has_arrived() is
+/// false afterwards, the op may already be destroyed.
 class submit_scope {
 public:
     explicit submit_scope(remote_op& op) noexcept;
@@ -69,10 +69,10 @@ private:
     bool arrived_ = false;
 };
 
-/// Runs coroutines on a thread that runs no context, one after the other. Coroutines that waited
-/// for the end of another one's tree are resumed after it instead of inside it, so that a chain of
-/// them does not grow the stack (guarantee G10). Coroutines resumed by anything else, in the middle
-/// of a coroutine or function, run nested.
+/// Runs coroutines on a thread that runs no context, one after the other. When a tree of coroutines
+/// ends, the coroutines that waited for its end are queued and resumed after it has returned, not
+/// inside it, so that a chain of them does not grow the stack (guarantee G10). A coroutine that is
+/// resumed for another reason runs nested in the code that resumes it.
 class resumptions {
 public:
     /// Runs a coroutine and everything that its end makes ready, or queues it for a run() that is
@@ -178,7 +178,7 @@ protected:
         return false;
     }
 
-    /// The wait is over: the coroutine runs, or the work was withdrawn.
+    /// Called when the await ends: the coroutine runs, or the work was withdrawn.
     void end() noexcept { handoff_.end(); }
     /// Whether the await has begun and its coroutine has not returned.
     [[nodiscard]] bool is_elsewhere() const noexcept { return handoff_.is_elsewhere(); }
@@ -219,8 +219,8 @@ protected:
 
     /// Terminates the program if the op belongs to a context other than the current one.
     void require_own_thread() const noexcept;
-    /// Returns when the op is back, or terminates the program if it never will be. `other` is the
-    /// root that it waits for, or null.
+    /// Blocks until the op is back; terminates the program if it cannot come back. `other` is the
+    /// root that the op waits for, or null.
     void wait_until_back(const promise_base* other) noexcept;
     /// The same for work that ends by itself: this thread blocks until then.
     void block_until_complete() noexcept;
@@ -250,8 +250,8 @@ private:
     promise_base* nearest_ = nullptr;
     promise_base* root_ = nullptr;
     resume_target target_{};
-    event_loop* queue_ = nullptr;          // the loop in whose ready queue it is
-    submit_scope* submit_scope_ = nullptr; // possibly out of scope
+    event_loop* queue_ = nullptr;          // the loop whose ready queue contains the op
+    submit_scope* submit_scope_ = nullptr; // may dangle: notice() only compares it
 };
 
 inline submit_scope::submit_scope(remote_op& op) noexcept
@@ -259,7 +259,7 @@ inline submit_scope::submit_scope(remote_op& op) noexcept
     op.submit_scope_ = this;
 }
 
-/// The addresses of awaits and of stack objects are reused, so both must match.
+/// A scope or an op may have the address of an earlier one, so both must match.
 inline bool submit_scope::notice(const remote_op& op) noexcept {
     for (submit_scope* one = innermost; one != nullptr; one = one->outer_) {
         if (one == op.submit_scope_ && one->op_ == &op) {

@@ -13,7 +13,7 @@ namespace coil::detail {
 class call_in_progress {
 public:
     call_in_progress() noexcept = default;
-    // A call in progress refers to the object that it was made on.
+    // Not moved: a call in progress refers to the old object.
     call_in_progress(call_in_progress&&) noexcept {}
     call_in_progress& operator=(call_in_progress&&) noexcept { return *this; }
     ~call_in_progress() = default;
@@ -33,7 +33,7 @@ private:
     std::atomic<bool> active_{false};
 };
 
-/// A call on such an object. Ends the program if another one is in progress.
+/// Exists during a call on such an object. Ends the program if another call is in progress.
 class exclusive_call {
 public:
     exclusive_call(const exclusive_call&) = delete;

@@ -11,8 +11,7 @@
 
 namespace coil::tls::detail {
 
-/// A FIFO queue of bytes in one block of memory. An empty queue keeps its block only if that is
-/// small.
+/// A FIFO queue of bytes in one block of memory. An empty queue keeps only a small block.
 class byte_queue {
 public:
     [[nodiscard]] bool empty() const noexcept { return begin_ == end_; }
@@ -20,7 +19,7 @@ public:
         return {memory_.get() + begin_, end_ - begin_};
     }
 
-    /// Returns false if there is no memory.
+    /// Makes space for `more` bytes. Returns false if the allocation fails.
     [[nodiscard]] bool reserve(std::size_t more) noexcept {
         if (more <= capacity_ - end_) {
             return true;

@@ -13,7 +13,7 @@ struct message {
     std::int64_t offset = 0;
     std::optional<std::string> key;
     std::string value;          ///< empty if the message has none (a tombstone)
-    std::int64_t timestamp = 0; ///< milliseconds since 1970, or -1
+    std::int64_t timestamp = 0; ///< milliseconds since the Unix epoch; -1: unknown
 };
 
 /// A position in a partition.
