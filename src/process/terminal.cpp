@@ -89,10 +89,10 @@ task<io_result> pseudoterminal::shutdown_write() {
     if (::tcgetattr(end_.native_handle(), &state) != 0) {
         co_return io_result(-errno);
     }
-    if ((state.c_lflag & ICANON) == 0) {
+    const ::cc_t end_of_input = state.c_cc[VEOF];
+    if ((state.c_lflag & ICANON) == 0 || end_of_input == _POSIX_VDISABLE) {
         co_return io_result(-EOPNOTSUPP);
     }
-    const ::cc_t end_of_input = state.c_cc[VEOF];
     const int n = co_await write_all(end_, {&end_of_input, 1});
     co_return io_result(n < 0 ? n : 0);
 }

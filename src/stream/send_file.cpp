@@ -1,6 +1,7 @@
 #include "piece_sizes.hpp"
 
 #include <coil/base/minmax.hpp>
+#include <coil/context/detail/perform.hpp>
 #include <coil/core/buffer.hpp>
 #include <coil/core/this_task.hpp>
 #include <coil/io/file.hpp>
@@ -8,12 +9,16 @@
 #include <coil/io/pipe.hpp>
 #include <coil/io/socket.hpp>
 #include <coil/stream/detail/send_file.hpp>
+#include <coil/uring/perform.hpp>
 
 #include <cerrno>
+#include <cstdint>
+#include <limits>
 #include <memory>
 
 #include <fcntl.h>
 #include <poll.h>
+#include <unistd.h>
 
 namespace coil::detail {
 
@@ -115,9 +120,23 @@ private:
     std::size_t sent_ = 0;
 };
 
+/// Whether a file can be read at an offset: 0 or -errno. What is read of a pipe or a socket could
+/// not be read again if sending it fails, and the largest offsets, which are negative for the
+/// kernel, would mean the file's position.
+int check_offset(int file, std::uint64_t offset) noexcept {
+    if (offset > std::uint64_t{std::numeric_limits<std::int64_t>::max()}) {
+        return -EINVAL;
+    }
+    std::int64_t position = 0;
+    return perform(uring::prep::lseek(file, 0, SEEK_CUR, &position));
+}
+
 } // namespace
 
 task<io_result> send_file(int socket, int file, std::uint64_t offset, std::size_t count) {
+    if (const int error = check_offset(file, offset); error < 0) {
+        co_return io_result(error);
+    }
     file_sender sender(socket, file, offset, count);
     int error = -EINVAL;
     if (count > buffer_size) {

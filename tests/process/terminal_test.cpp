@@ -89,6 +89,41 @@ TEST_F(Terminal, InputIsEchoedAndEndsWithShutdownWrite) {
     }());
 }
 
+TEST_F(Terminal, ShutdownWriteNeedsACharacterForTheEnd) {
+    run([]() -> task<> {
+        process p = on_terminal("stty eof undef; echo ready; cat");
+        buffered_reader r{p.terminal()};
+        EXPECT_EQ(co_await r.read_until('\n'), "ready\r");
+        EXPECT_EQ(co_await p.terminal().shutdown_write(), -EOPNOTSUPP);
+        EXPECT_EQ((co_await p.terminate(1s)).signal(), SIGHUP);
+    }());
+}
+
+// A client that ends after the shell is no error of a proxy between the two.
+TEST_F(Terminal, TheEndOfTheInputOfATerminalThatAllHaveClosed) {
+    run([]() -> task<> {
+        process p = on_terminal("echo bye");
+        auto [client, front] = net::socket::pair();
+        auto proxy = spawn(duplex(p.terminal(), front));
+        std::string got(100, '\0');
+        const int n = co_await client.recv_all(got); // until the end
+        EXPECT_EQ(got.substr(0, static_cast<std::size_t>(n)), "bye\r\n");
+        EXPECT_TRUE((co_await p.wait()).success());
+        EXPECT_EQ(co_await client.shutdown_write(), 0);
+        const duplex_counts counts = co_await proxy;
+        EXPECT_EQ(counts.a_to_b, 5U);
+        EXPECT_EQ(counts.b_to_a, 0U);
+    }());
+}
+
+TEST_F(Terminal, AProgramThatDoesNotExistLeavesNothing) {
+    const redirect tty = redirect::terminal();
+    EXPECT_THROW((void)process::spawn({"/nowhere/program"}, {tty, tty, tty}), std::system_error);
+    process_options elsewhere{tty, tty, tty};
+    elsewhere.directory = "/nowhere";
+    EXPECT_THROW((void)process::spawn({"true"}, elsewhere), std::system_error);
+}
+
 TEST_F(Terminal, ControlCIsASignal) {
     run([]() -> task<> {
         process p = on_terminal("echo ready; exec sleep 1000");

@@ -1,15 +1,11 @@
-// Adapters of streams: rate_limited, counting_stream, idle_limited, and the limit of copy() and
-// duplex().
+// Adapters of streams: rate_limited and counting_stream.
 
+#include "stream/in_world.hpp"
 #include "stream/support.hpp"
-
-#include <coil/sim/for_each_seed.hpp>
-#include <coil/sim/world.hpp>
 
 #include <cerrno>
 #include <chrono>
 #include <string>
-#include <system_error>
 #include <utility>
 
 using namespace coil;
@@ -18,23 +14,12 @@ using namespace stream_test;
 
 namespace {
 
-namespace sim = coil::sim;
-
 static_assert(byte_stream<rate_limited<net::socket>> && byte_stream<rate_limited<pipe_end&>>);
 static_assert(byte_stream<counting_stream<net::socket>> && byte_stream<idle_limited<net::socket&>>);
 static_assert(byte_source<counting_stream<script_source>> &&
               !byte_sink<counting_stream<script_source>>);
 static_assert(byte_sink<rate_limited<script_sink&>> && !byte_source<rate_limited<script_sink&>>);
 static_assert(!is_plain_socket<counting_stream<net::socket>>, "splice(2) would pass by it");
-
-/// Runs a task in a simulated world.
-template <class T>
-T in_world(task<T> work, std::uint64_t seed = 1) {
-    sim::world w{seed};
-    auto done = w.host("host").spawn(std::move(work));
-    EXPECT_TRUE(w.run_until([&] { return done.done(); }, 1000h));
-    return done.get();
-}
 
 /// The time in seconds that reading everything takes.
 template <class Source>
@@ -97,6 +82,21 @@ TEST(StreamRate, APauseAllowsABurstAndNotMore) {
             EXPECT_GE(context_clock::now() - begin, 10ms);
             co_await sleep_for(1h);
         }
+    }());
+}
+
+TEST(StreamRate, AReadThatHasWaitedUsesUpTheBurst) {
+    in_world([]() -> task<> {
+        auto [a, b] = net::socket::pair();
+        rate_limited slow{a, {.read = {.per_second = 100, .burst = 50}}};
+        char buf[1000];
+        auto reading = spawn(slow.read_some(buf));
+        co_await sleep_for(1h);
+        EXPECT_EQ(co_await b.send_all(pattern(1000)), 1000);
+        EXPECT_EQ(co_await reading, 50);
+        const auto begin = context_clock::now();
+        EXPECT_EQ((co_await slow.read_some(buf)), 1);
+        EXPECT_GE(context_clock::now() - begin, 9ms);
     }());
 }
 
@@ -218,161 +218,6 @@ TEST(StreamCounted, BothEndsOfAProxy) {
         EXPECT_EQ(b.bytes_written(), 100'000U);
         EXPECT_EQ(b.bytes_read(), 6U);
         EXPECT_EQ(a.bytes_written(), 6U);
-    }());
-}
-
-TEST(StreamIdle, EveryByteRestartsTheLimit) {
-    in_world([]() -> task<> {
-        auto [a, b] = net::socket::pair();
-        idle_limited in{a, 10s};
-        auto sender = spawn([](net::socket& to) -> task<> {
-            for (int i = 0; i < 100; ++i) {
-                co_await sleep_for(9s);
-                EXPECT_EQ(co_await to.send_all("x"), 1);
-            }
-        }(b));
-        buffered_reader reader{in};
-        const auto begin = context_clock::now();
-        std::string text(101, '\0');
-        EXPECT_EQ(co_await reader.read_exact(text), -ETIMEDOUT);
-        EXPECT_GE(context_clock::now() - begin, 910s);
-        EXPECT_LE(context_clock::now() - begin, 911s);
-        EXPECT_EQ(reader.buffered().size() + 100, 100U) << "read_exact() had taken them";
-        co_await sender;
-        EXPECT_EQ(co_await b.send_all("y"), 1);
-        char buf[4];
-        EXPECT_EQ((co_await in.read_some(buf)), 1) << "it stays usable";
-    }());
-}
-
-TEST(StreamIdle, TheOtherDirectionIsProgressAndAPauseBetweenCallsIsNot) {
-    in_world([]() -> task<> {
-        auto [a, b] = net::socket::pair();
-        idle_limited both{a, 10s};
-        co_await sleep_for(1h);
-        char buf[4];
-        const auto begin = context_clock::now();
-        auto reading = spawn(both.read_some(buf));
-        for (int i = 0; i < 5; ++i) {
-            co_await sleep_for(8s);
-            EXPECT_EQ(co_await both.write_some("x"), 1);
-        }
-        EXPECT_EQ(co_await reading, -ETIMEDOUT);
-        EXPECT_GE(context_clock::now() - begin, 50s);
-        EXPECT_LE(context_clock::now() - begin, 51s);
-    }());
-}
-
-TEST(StreamIdle, AWriterThatIsNotReadAndACancelledReader) {
-    run([]() -> task<> {
-        auto [a, b] = net::socket::pair();
-        idle_limited both{a, 20ms};
-        EXPECT_EQ(co_await write_all(both, pattern(8 << 20)), -ETIMEDOUT);
-        idle_limited patient{b, 1h};
-        idle_limited nobody_writes{a, 1h};
-        char buf[4];
-        auto reading = spawn(nobody_writes.read_some(buf));
-        co_await yield();
-        reading.cancel();
-        EXPECT_EQ(co_await reading, -ECANCELED);
-        EXPECT_EQ((co_await patient.read_some(buf)), 4);
-    }());
-}
-
-template <class T>
-task<std::errc> error_of(task<T> work) {
-    try {
-        static_cast<void>(co_await std::move(work));
-    } catch (const std::system_error& e) {
-        co_return static_cast<std::errc>(e.code().value());
-    }
-    co_return std::errc();
-}
-
-TEST(StreamIdle, OfCopy) {
-    in_world([]() -> task<> {
-        auto [a, b] = net::socket::pair();
-        script_sink sink;
-        auto copying = spawn(error_of(copy(a, sink, {.idle = 10s})));
-        const auto begin = context_clock::now();
-        for (int i = 0; i < 4; ++i) {
-            co_await sleep_for(9s);
-            EXPECT_EQ(co_await b.send_all("x"), 1);
-        }
-        EXPECT_EQ(co_await copying, std::errc::timed_out);
-        EXPECT_GE(context_clock::now() - begin, 46s);
-        EXPECT_LE(context_clock::now() - begin, 47s);
-        EXPECT_EQ(sink.text, "xxxx");
-        script_source source(pattern(1000), 10);
-        script_sink second;
-        EXPECT_EQ(co_await copy(source, second, {.idle = 10s}), 1000U);
-        EXPECT_EQ(co_await copy(source, second, {}), 0U) << "no limit";
-    }());
-}
-
-TEST(StreamIdle, OfCopyReportsTheFailureOfAStream) {
-    run([]() -> task<> {
-        script_source source(pattern(10), 3, 2, -ECONNRESET);
-        script_sink sink;
-        EXPECT_EQ(co_await error_of(copy(source, sink, {.idle = 1h})), std::errc::connection_reset);
-        auto [a, b] = net::socket::pair();
-        auto copying = spawn(error_of(copy(a, b, {.idle = 1h})));
-        co_await yield();
-        copying.cancel();
-        EXPECT_EQ(co_await copying, std::errc::operation_canceled);
-    }());
-}
-
-/// Owns the sockets: if it ends early, their peers notice.
-task<std::errc> idle_proxy(net::socket a, net::socket b, std::chrono::milliseconds limit) {
-    co_return co_await error_of(duplex(a, b, {.idle = limit}));
-}
-
-/// Traffic in one direction only keeps both open.
-task<> expect_idle_duplex(std::chrono::milliseconds limit, std::chrono::milliseconds step,
-                          std::size_t size) {
-    auto [client, front] = net::socket::pair();
-    auto [back, server] = net::socket::pair();
-    auto proxy = spawn(idle_proxy(std::move(front), std::move(back), limit));
-    const auto begin = context_clock::now();
-    for (int i = 0; i < 4; ++i) {
-        co_await sleep_for(step);
-        std::string got(size, '\0');
-        auto receiving = spawn([](net::socket& from, std::string& text) -> task<> {
-            EXPECT_EQ(co_await from.recv_all(text), static_cast<int>(text.size()));
-        }(client, got));
-        EXPECT_EQ(co_await server.send_all(pattern(size)), static_cast<int>(size));
-        co_await receiving;
-        EXPECT_TRUE(got == pattern(size));
-    }
-    const auto last = context_clock::now();
-    EXPECT_EQ(co_await proxy, std::errc::timed_out);
-    EXPECT_GE(last - begin, 4 * step);
-    EXPECT_GE(context_clock::now() - begin, 4 * step + limit);
-}
-
-TEST(StreamIdle, OfDuplexOfSockets) {
-    for (const std::size_t size : {1, 3'000'000}) { // copied, spliced
-        run(expect_idle_duplex(1500ms, 400ms, size));
-    }
-}
-
-TEST(StreamIdle, OfDuplexInAWorld) {
-    sim::for_each_seed(
-        10, [](std::uint64_t seed) { in_world(expect_idle_duplex(10s, 9s, 5000), seed); });
-}
-
-TEST(StreamIdle, ADuplexThatEndsInTimeReturnsItsCounts) {
-    run([]() -> task<> {
-        auto [client, front] = net::socket::pair();
-        auto [back, server] = net::socket::pair();
-        auto proxy = spawn(duplex(front, back, {.idle = 1h}));
-        EXPECT_EQ(co_await client.send_all("question"), 8);
-        EXPECT_EQ(co_await client.close(), 0);
-        EXPECT_EQ(co_await server.shutdown_write(), 0);
-        const duplex_counts counts = co_await proxy;
-        EXPECT_EQ(counts.a_to_b, 8U);
-        EXPECT_EQ(counts.b_to_a, 0U);
     }());
 }
 

@@ -109,6 +109,37 @@ TEST(StreamSendfile, WhatSpliceRefusesIsReadAndSent) {
     }());
 }
 
+// What was read of a pipe could not be read again if sending it fails.
+TEST(StreamSendfile, APipeAndASocketHaveNoOffsets) {
+    run([]() -> task<> {
+        for (const std::size_t count : {5, 1'000'000}) {
+            auto [a, b] = net::socket::pair();
+            auto [reader, writer] = make_pipe();
+            EXPECT_EQ(co_await write_all(writer, "bytes"), 5);
+            EXPECT_EQ(co_await sendfile(a, reader, 0, count), -ESPIPE) << count;
+            char buf[8];
+            EXPECT_EQ(co_await reader.read_some(buf), 5) << "nothing was consumed";
+            EXPECT_EQ(co_await b.send_all("bytes"), 5);
+            EXPECT_EQ(co_await sendfile(b, a, 0, count), -ESPIPE) << count;
+            EXPECT_EQ(co_await a.recv(buf), 5);
+        }
+    }());
+}
+
+// The largest numbers are negative for the kernel, and -1 is the file's position.
+TEST(StreamSendfile, AnOffsetThatNoFileHas) {
+    run([]() -> task<> {
+        const fs::file file = co_await file_with(pattern(1000));
+        auto [a, b] = net::socket::pair();
+        for (const std::uint64_t offset : {~0ULL, ~0ULL - 1, 1ULL << 63}) {
+            for (const std::size_t count : {10, 1'000'000}) {
+                EXPECT_EQ(co_await sendfile(a, file, offset, count), -EINVAL) << offset;
+            }
+        }
+        EXPECT_EQ(::lseek(file.native_handle(), 0, SEEK_CUR), 0);
+    }());
+}
+
 TEST(StreamSendfile, Errors) {
     run([]() -> task<> {
         const fs::file file = co_await file_with(pattern(1'000'000));

@@ -85,7 +85,8 @@ public:
     /// discards the rest of a longer line.
     operation write_some(const_buffer from) noexcept { return end_.write_some(from); }
     /// Types the end of the input (Ctrl-D), which is one after a complete line: 0 or -errno;
-    /// -EOPNOTSUPP in raw mode, which has no end of input. Writing remains possible.
+    /// -EOPNOTSUPP in raw mode, and if no character is set for the end of input (`stty eof undef`).
+    /// Writing remains possible.
     task<io_result> shutdown_write();
 
     /// Resizes the window; the programs on the terminal get SIGWINCH: 0 or -errno, at once.

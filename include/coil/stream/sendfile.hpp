@@ -28,7 +28,8 @@ namespace coil {
 /// More than 64 KiB are not copied: they are moved through a pipe with splice(2), which sendfile(2)
 /// does as well and for which io_uring has an operation. Smaller amounts, and files and sockets
 /// that splice(2) refuses (EINVAL), are read and sent. The file's position is neither used nor
-/// changed. At most 0x7ffff000 bytes per call, as with sendfile(2). Never raises SIGPIPE.
+/// changed; a pipe or a socket as the file is -ESPIPE. At most 0x7ffff000 bytes per call, as with
+/// sendfile(2). Never raises SIGPIPE.
 ///
 /// Threading: on the awaiting context; the socket may receive meanwhile, but not send.
 /// Cancellation: -ECANCELED if nothing was sent yet, otherwise the number of bytes.

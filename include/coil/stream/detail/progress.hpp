@@ -4,6 +4,7 @@
 #include <coil/base/std_chrono.hpp>
 #include <coil/compose/when_any.hpp>
 #include <coil/context/context_clock.hpp>
+#include <coil/context/detail/yield_awaiter.hpp>
 #include <coil/context/sleep.hpp>
 #include <coil/core/buffer.hpp>
 #include <coil/core/io_result.hpp>
@@ -60,15 +61,21 @@ private:
     /// Returns when there was no progress for the time `idle`, or when the task is asked to stop.
     task<> expire(std::chrono::nanoseconds idle, bool& expired) {
         const context_clock::time_point start = context_clock::now();
-        while (context_clock::now() < end(start, idle)) {
-            const int error = co_await sleep_until(end(start, idle));
-            if (error == -ENOMEM) {
-                throw std::bad_alloc();
+        do {
+            while (context_clock::now() < end(start, idle)) {
+                const int error = co_await sleep_until(end(start, idle));
+                if (error == -ENOMEM) {
+                    throw std::bad_alloc();
+                }
+                if (error < 0) {
+                    co_return;
+                }
             }
-            if (error < 0) {
-                co_return;
-            }
-        }
+            // Transfers may have completed while the thread did not get to them. The context learns
+            // of them in its next turn, and resumes them in that turn, but after this task.
+            co_await yield_awaiter();
+            co_await yield_awaiter();
+        } while (context_clock::now() < end(start, idle));
         expired = true;
     }
 

@@ -34,7 +34,12 @@ public:
         }
         return tokens_ > 0 ? static_cast<std::size_t>(tokens_ / unit) : 0;
     }
-    void take(std::size_t bytes) noexcept { tokens_ -= static_cast<std::int64_t>(bytes) * unit; }
+    /// For bytes that have passed. What has become available while they were waited for is counted
+    /// first: a full bucket does not fill up again from its state before a long wait.
+    void take(std::size_t bytes) noexcept {
+        static_cast<void>(available());
+        tokens_ -= static_cast<std::int64_t>(bytes) * unit;
+    }
 
     /// The number of bytes that a call for `size` bytes waits for: not all, because a slow stream
     /// should move as they become available, but more than one, because every piece costs a call.
