@@ -37,6 +37,9 @@ public:
     /// For bytes that have passed. What has become available while they were waited for is counted
     /// first: a full bucket does not fill up again from its state before a long wait.
     void take(std::size_t bytes) noexcept {
+        if (!is_limited()) {
+            return;
+        }
         static_cast<void>(available());
         tokens_ -= static_cast<std::int64_t>(bytes) * unit;
     }
