@@ -30,6 +30,15 @@ std::string other_side(int fd) {
     return path;
 }
 
+/// Waits until output is sent, which a signal may interrupt. Returns whether it has succeeded.
+bool set_mode(int fd, const ::termios& mode) noexcept {
+    int result = 0;
+    do {
+        result = ::tcsetattr(fd, TCSADRAIN, &mode);
+    } while (result != 0 && errno == EINTR);
+    return result == 0;
+}
+
 } // namespace
 
 struct raw_mode::saved_mode {
@@ -49,7 +58,7 @@ raw_mode::raw_mode(int fd) : fd_(fd), before_(std::make_unique<saved_mode>()) {
     if (::tcgetattr(fd, &before_->state) == 0) {
         raw = before_->state;
         ::cfmakeraw(&raw);
-        if (::tcsetattr(fd, TCSADRAIN, &raw) == 0) {
+        if (set_mode(fd, raw)) {
             return;
         }
     }
@@ -75,7 +84,7 @@ io_result raw_mode::restore() noexcept {
     if (before == nullptr) {
         return io_result(0);
     }
-    return io_result(::tcsetattr(fd_, TCSADRAIN, &before->state) == 0 ? 0 : -errno);
+    return io_result(set_mode(fd_, before->state) ? 0 : -errno);
 }
 
 /// When the last program has closed the terminal, read(2) fails with EIO.
