@@ -26,9 +26,11 @@ class pool {
 public:
     class lease;
 
-    /// Does not connect yet. Precondition: max_connections > 0.
+    /// Does not connect yet. Precondition: max_connections > 0. Throws std::bad_alloc.
     explicit pool(options to, std::size_t max_connections = 8)
-        : options_(std::move(to)), permits_(static_cast<std::ptrdiff_t>(max_connections)) {}
+        : options_(std::move(to)), permits_(static_cast<std::ptrdiff_t>(max_connections)) {
+        idle_.reserve(max_connections); // giving a connection back never fails
+    }
     pool(const pool&) = delete;
     pool& operator=(const pool&) = delete;
     ~pool() = default;
