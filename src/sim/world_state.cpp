@@ -348,7 +348,7 @@ void world_state::step_for_waiting() noexcept {
     }
 }
 
-/// In the order of RFC 6724: own addresses, then IPv4, then site-local ones.
+/// In the order of precedence of RFC 6724: ::1, IPv4, unique local addresses (fc00::/7).
 std::vector<std::string> world_state::addresses_of(const std::string& name) {
     if (name == "localhost") {
         return {"::1", "127.0.0.1"};
