@@ -103,7 +103,7 @@ void loop_shutdown::wait(int& waited) noexcept {
 /// in turn wait for the destruction of another held-back task. So from time to time these tasks are
 /// destroyed, until the tree is known; their destructors wait if they have to.
 void loop_shutdown::destroy_held_back_if_stuck(int waited) noexcept {
-    constexpr int patience_in_turns = 16; // each of a millisecond, later of ten
+    constexpr int patience_in_turns = 16; // turns of 1 ms, later of 10 ms
     task_list& tasks = loop_.tasks_;
     if (waited % patience_in_turns != 0) {
         return;

@@ -144,7 +144,7 @@ io_result enable(const socket& s, const datagram_options& options) noexcept {
         result = set(IPPROTO_UDP, UDP_GRO);
     }
     if (options.ecn && result >= 0) {
-        // A socket of IPv6 also receives over IPv4.
+        // An IPv6 socket also receives over IPv4.
         if (family_of(s) == AF_INET6) {
             result = set(IPPROTO_IPV6, IPV6_RECVTCLASS);
         }

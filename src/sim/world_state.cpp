@@ -317,7 +317,8 @@ bool world_state::take_back(coil::detail::queue_node& node) noexcept {
     return true;
 }
 
-/// Executes other threads' work just before a loop goes to sleep, where a wake-up could be lost.
+/// Sometimes executes other threads' work just before a loop goes to sleep, where a wake-up could
+/// be lost.
 void world_state::let_others_act() noexcept {
     constexpr unsigned one_in = 4;
     if (!work_.empty() && scheduler.random.below(one_in) == 0) {
