@@ -67,7 +67,8 @@ int bind_to(int socket, const ::sockaddr_un& address) noexcept {
                : errno;
 }
 
-/// Whether `address` is a socket that no process listens on: its process ended without removing it.
+/// Whether `address` is a socket that no process listens on, left by a process that did not remove
+/// it.
 bool is_stale(const ::sockaddr_un& address) noexcept {
     struct ::stat status{};
     if (::lstat(address.sun_path, &status) != 0 || !S_ISSOCK(status.st_mode)) {

@@ -43,11 +43,11 @@ bool is_permanent(int error) noexcept {
     return error == EPERM || error == EACCES || error == ENOSYS;
 }
 
-/// Returns why a ring that was set up cannot be used: a filter allows only io_uring_setup, or the
-/// kernel lacks operations that coil needs. Returns an empty string if the ring can be used.
+/// Returns why a ring that was set up cannot be used: a seccomp filter allows only io_uring_setup,
+/// or the kernel lacks operations that coil needs. Returns an empty string if the ring can be used.
 std::string why_unusable(uring::ring& ring) {
     using uring::opcode;
-    // The ring is not enabled yet, so a call that no filter stops fails with -EBADFD.
+    // The ring is not enabled yet, so a call that is not filtered fails with -EBADFD.
     const int entered = uring::detail::sys_enter(ring.native_handle(), 0, 0, 0, nullptr, 0);
     if (is_permanent(-entered)) {
         return "io_uring_setup works here but io_uring_enter does not: " +

@@ -6,9 +6,10 @@
 
 namespace coil::detail {
 
-/// Creates the ring on the backend `kind`; if that is `automatic`, the environment variable
-/// COIL_BACKEND or what works here decides. Throws std::system_error like uring::ring, and if the
-/// variable has a value other than io_uring or epoll.
+/// Creates the ring on the backend `kind`. If that is `automatic`, the environment variable
+/// COIL_BACKEND decides; if it is not set, io_uring is used where it works, and epoll elsewhere.
+/// Throws std::system_error like uring::ring, and if the variable has a value other than io_uring
+/// or epoll.
 void open_chosen_ring(late<uring::ring>& ring, const uring::ring_options& options, io_backend kind);
 
 } // namespace coil::detail

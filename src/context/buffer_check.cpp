@@ -33,7 +33,7 @@ public:
 
     void check() const noexcept {
         if ((request_.flags & uring::sqe_flag::buffer_select) != 0) {
-            return; // `addr` is unused
+            return; // the kernel picks the buffer
         }
         switch (static_cast<uring::opcode>(request_.opcode)) {
         case uring::opcode::read:

@@ -50,7 +50,7 @@ bool ignores_link_failure(const sqe_slot& entry) noexcept {
     case uring::opcode::setxattr:
     case uring::opcode::fgetxattr:
     case uring::opcode::fsetxattr:
-    case uring::opcode::futex_wait: // once cancelled
+    case uring::opcode::futex_wait: // if it was cancelled
     case uring::opcode::futex_waitv:
         return true;
     default:

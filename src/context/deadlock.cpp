@@ -74,8 +74,8 @@ bool can_continue(const context_snapshot& context) noexcept {
     return can;
 }
 
-/// The text of the report on these contexts. Empty if `has_others`, other contexts or pools of
-/// threads, and one of the tasks can continue after all.
+/// The text of the report on these contexts. Empty if the process has other threads (`has_others`)
+/// and one of the tasks can continue after all.
 std::string describe_deadlock(std::span<event_loop* const> loops, bool has_others) {
     std::string text = "coil: these tasks wait for ever: no operation is in flight, no timer is "
                        "armed, and the process has no other thread that could wake them\n";
@@ -157,10 +157,11 @@ std::uint32_t deadlock_detection::lonely_waits(const event_loop& loop) noexcept 
     return loop.signals_.lonely_waits.load(std::memory_order_seq_cst);
 }
 
-/// Called in a wait that only another thread can end, if there are tasks. The first, second, fourth
-/// and further waits are checked when they begin: if a thread has ended the earlier waits, one will
-/// probably end the next. Every wait is checked again after 50 ms, 100 ms and so on, because the
-/// other threads may begin to wait later.
+/// Called in a wait that only another thread can end, if there are tasks. The first, second,
+/// fourth, eighth wait and so on are checked when they begin, and in a runtime every wait: if a
+/// thread has ended the earlier waits, one will probably end the next. Every wait is checked again
+/// at growing intervals (50 ms, 100 ms, 200 ms, ...), because the other threads may begin to wait
+/// later.
 bool deadlock_detection::check_is_due(event_loop& loop) noexcept {
     deadlock_checks& checks = loop.signals_.checks;
     if (checks.interval_ns == 0) {

@@ -154,7 +154,7 @@ void descriptor_targets::add(const descriptor_use& use) {
 
 void descriptor_targets::look_up() {
     constexpr std::size_t part = 256;
-    constexpr std::size_t usual_part = 4 * part; // per thread: takes far longer than starting it
+    constexpr std::size_t usual_part = 4 * part; // per thread; starting one takes far less time
     constexpr std::size_t most_threads = 4;
     std::atomic<std::size_t> next = 0;
     const auto work = [&]() noexcept {

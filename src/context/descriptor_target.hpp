@@ -24,8 +24,8 @@ class descriptor_targets {
 public:
     explicit descriptor_targets(std::span<const context_snapshot> contexts);
 
-    /// Null if the wait has no descriptor of the process: it has a slot of the ring's table, or
-    /// runs in a simulated world.
+    /// Null if the wait has no descriptor of the process: it has none, has a slot of the ring's
+    /// table, or belongs to a simulated world.
     [[nodiscard]] const descriptor_target* find(const wait_record& wait,
                                                 const context_snapshot& context) const noexcept;
 

@@ -25,7 +25,7 @@ namespace coil::detail {
 
 namespace {
 
-/// Added to the eventfd to end the thread; no number of signals reaches it.
+/// Added to the eventfd to end the thread. The number of pending signals never reaches it.
 constexpr std::uint64_t stop_value = std::uint64_t{1} << 32;
 
 constinit std::atomic<int> descriptor_of_handler = -1;
@@ -169,7 +169,7 @@ void dump_signal::start() {
 void dump_signal::stop_using(int signal) noexcept {
     const std::scoped_lock lock(use_mutex_);
     const auto entry = signals_.find(signal);
-    if (entry == signals_.end() || --entry->second.users > 0) { // or in a forked child
+    if (entry == signals_.end() || --entry->second.users > 0) { // missing in a forked child
         return;
     }
     ::sigaction(signal, &entry->second.before, nullptr);

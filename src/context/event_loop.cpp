@@ -184,8 +184,8 @@ std::int64_t event_loop::next_deadline() noexcept {
     return true;
 }
 
-/// Resumes the coroutines up to the one that the probe follows, if that is within this turn.
-/// Returns how many more may be resumed.
+/// Resumes the coroutines ahead of the one that the probe follows and measures the delay of that
+/// one, if its resumption is within this turn. Returns how many more may be resumed.
 [[gnu::noinline, gnu::cold]] unsigned event_loop::run_probed(unsigned left) {
     if (ready_.empty()) {
         probe_.look_again(0);

@@ -48,7 +48,7 @@ void kill_requests::destroy_free(Predicate may_be_destroyed) noexcept {
         while (requested_ != nullptr) {
             remote_child_owner& child = *requested_;
             child.unlink();
-            // A shutdown lists a task that it holds back again once the task may be destroyed.
+            // A task that a shutdown holds back returns to the list once it may be destroyed.
             if (child.is_held_up() || !child.child().link.is(task_state::listed) ||
                 !may_be_destroyed(child)) {
                 child.push_to(held_up_);

@@ -25,7 +25,8 @@ constinit std::mutex list_mutex; // protects the variables below, and the links
 constinit listed_loop* first_loop = nullptr;
 constinit std::uint64_t last_number = 0;
 
-/// The child of a fork() may use contexts while other threads of the parent search the list.
+/// If another thread held the mutex during a fork(), it would stay locked in the child, which may
+/// use contexts.
 [[maybe_unused]] const int fork_handler = ::pthread_atfork(
     [] { list_mutex.lock(); }, [] { list_mutex.unlock(); }, [] { list_mutex.unlock(); });
 
@@ -73,7 +74,7 @@ bool listed_loop::for_each_running(bool (*f)(event_loop&, void*) noexcept,
                                    void* argument) noexcept {
     const std::scoped_lock lock(list_mutex);
     for (listed_loop* one = first_loop; one != nullptr; one = one->next) {
-        // acquires the construction of the loop, which began before it entered the list
+        // Acquires the construction of the loop, which ends after the loop has entered the list.
         if (one->use_.load(std::memory_order_acquire) == use::running &&
             !f(static_cast<event_loop&>(*one), argument)) {
             return false;

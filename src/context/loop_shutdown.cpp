@@ -103,7 +103,7 @@ void loop_shutdown::wait(int& waited) noexcept {
 /// in turn wait for the destruction of another held-back task. So from time to time these tasks are
 /// destroyed, until the tree is known; their destructors wait if they have to.
 void loop_shutdown::destroy_held_back_if_stuck(int waited) noexcept {
-    constexpr int patience_in_turns = 16; // turns of a millisecond
+    constexpr int patience_in_turns = 16; // turns of 1 ms, later of 10 ms
     task_list& tasks = loop_.tasks_;
     if (waited % patience_in_turns != 0) {
         return;
@@ -178,7 +178,7 @@ void event_loop::cancel_everything(std::uint32_t at_most) noexcept {
 }
 
 /// The operations that frames own have ended. Eager operations and streams may have other owners:
-/// their requests are cancelled, as none outlives the run.
+/// these are cancelled, as no operation outlives the run.
 void event_loop::cancel_detached_operations() noexcept {
     const loop_shutdown::as_active scope(shutdown_);
     while (submissions_.in_flight() > 0 || submissions_.has_queued()) {

@@ -63,7 +63,8 @@ const void* first_word(const std::type_info& type) noexcept {
 }
 
 /// Whether a type is or derives from task_owner. The layout of a std::type_info is that of the
-/// Itanium C++ ABI: two words; then the base, or the number of bases and two words for each.
+/// Itanium C++ ABI: two words; then the base, or a word with the number of bases in its upper half
+/// and two words for each.
 bool is_owner_type(const void* type, int levels = 4) noexcept {
     if (type == &typeid(task_owner)) {
         return true;

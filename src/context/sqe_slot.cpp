@@ -26,7 +26,7 @@ int sqe_slot::error_of(int error) const noexcept {
     constexpr int first_restart = 512; // ERESTARTSYS, which user space has no name for
     constexpr int last_restart = 516;
     const bool restarts = error <= -first_restart && error >= -last_restart;
-    // An io-wq worker never executes an accept, so its EINTR does not mean that the call was
+    // An io-wq worker never blocks in an accept, so its EINTR does not mean that the call was
     // cancelled.
     const bool interrupted =
         error == -EINTR && request.opcode != static_cast<std::uint8_t>(uring::opcode::accept);

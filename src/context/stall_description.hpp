@@ -15,8 +15,8 @@ namespace coil::detail {
     return options.name.empty() ? "io_context" : options.name;
 }
 
-/// Fills in the stack and the task. Returns the place by which reports are counted: the current
-/// position in the coroutine.
+/// Fills in the stack and the task. Returns the place by which reports are counted: the position of
+/// the coroutine's current call, or its function if it makes none.
 [[nodiscard]] std::string describe(const stall_sample& sample, stall_report& report);
 
 /// The line for the second report on a turn, at its end. The first report contained the details.

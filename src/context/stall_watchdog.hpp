@@ -33,10 +33,11 @@ namespace coil::detail {
 /// Watches all contexts of the process from one thread, which exists from the first watched run()
 /// until the process exits. Without a watched context it sleeps.
 ///
-/// A tick is half of the smallest limit, or longer while nothing runs. At each tick it compares the
-/// number of each context's turn with that at the previous tick. A context is busy if coroutines
-/// were ready at the beginning of its turn; if it is busy with the same turn for longer than the
-/// limit, its thread is interrupted for a sample. The end of such a turn is reported, too.
+/// A tick is half of the smallest limit, at most 100 ms, and four times as long while nothing runs.
+/// At each tick it compares the number of each context's turn with that at the previous tick. A
+/// context is busy if coroutines were ready at the beginning of its turn; if it is busy with the
+/// same turn for longer than the limit, its thread is interrupted for a sample. The end of such a
+/// turn is reported, too.
 class stall_watchdog {
 public:
     static stall_watchdog& instance();

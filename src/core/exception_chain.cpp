@@ -16,7 +16,7 @@ namespace {
 /// if that one has not thrown the exception itself.
 struct noted_exception {
     const void* object = nullptr;
-    const void* awaiting = nullptr; // the frame of the coroutine that receives it next; or unknown
+    const void* awaiting = nullptr; // the frame of the coroutine that receives it next, or null
     exception_chain chain;
 };
 

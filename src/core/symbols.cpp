@@ -139,7 +139,7 @@ struct known_table {
     const known_table* next = nullptr;
 };
 
-/// The list is complete at any moment, so that the child of a fork() can use it. Newest first.
+/// The list is consistent at any moment, so that the child of a fork() can use it. Newest first.
 constinit std::atomic<const known_table*> known_tables{nullptr};
 
 const symbol_table* find_table(const std::string& module) noexcept {

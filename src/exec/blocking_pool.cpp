@@ -237,7 +237,7 @@ void blocking_pool::make_thread() noexcept {
             this);
     }
     if (error == 0) {
-        return; // the pool may be destroyed
+        return; // the pool may have been destroyed since
     }
     std::unique_lock lock(mutex_);
     starting_ = false;

@@ -50,8 +50,8 @@ struct looper_executor::core {
         return !queue.empty();
     }
 
-    /// Called with the lock held. May wake a thread again that was woken and has not run yet, which
-    /// costs no more than a call.
+    /// Called with the lock held. If the thread was woken already and has not run yet, the second
+    /// notification costs no more than a call.
     void wake() {
         if (sleeping) {
             work_available.notify_one();

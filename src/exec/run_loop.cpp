@@ -13,8 +13,9 @@ namespace coil {
 
 namespace detail {
 
-/// A run_loop drops work only in its destructor, after it has destroyed its own coroutines. So a
-/// dropped coroutine belongs to another executor, and is resumed on this thread.
+/// A dropped coroutine belongs to another executor, and is resumed on this thread: the loop's
+/// destructor has destroyed the loop's own coroutines before, and take_out_now() does not drop
+/// them.
 void run_loop_yield::go_on(work& w, fate what) noexcept {
     auto& self = static_cast<run_loop_yield&>(w);
     if (what == fate::dropped && current_loop != nullptr) { // adopted by this context

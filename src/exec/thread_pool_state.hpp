@@ -72,8 +72,8 @@ struct thread_pool::state final : detail::waiting_threads {
     void join() noexcept;
     void check_may_block(const char* what) const;
 
-    /// Takes a fair share of the injected work, at most `most` pieces: returns the oldest,
-    /// and pushes the others to its queue so that they are popped in order.
+    /// Takes a fair share of the injected work, at most `most` pieces: returns the oldest, and
+    /// pushes the others to the worker's queue so that they are popped in order.
     detail::work* take_injected(worker& who, std::size_t most) noexcept;
     /// Whether there is work that a worker could take. Does not check the injector, see its arm().
     [[nodiscard]] bool work_waits() const noexcept;

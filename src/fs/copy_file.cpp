@@ -100,7 +100,7 @@ owned_descriptor open(const top_place& place, const std::string& name, int flags
     return detail::open_regular(by_name, place.at(), name.c_str(), flags, false, status);
 }
 
-/// Opens the parents of both paths. If the target's parent does not exist, nor does the target.
+/// Opens the parents of both paths. If the target's parent does not exist, neither does the target.
 int file_copy::open_places(const path& from, const path& to) {
     if (const int r = to_place_.open(to.native()); r < 0 && !detail::is_not_found(r)) {
         return r;

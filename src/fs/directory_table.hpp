@@ -13,9 +13,9 @@
 
 namespace coil::fs::detail {
 
-/// Identifies a directory that was closed. The inode number alone does not: a file system may give
-/// that of a removed directory to a new one. The new one has another time of creation (where the
-/// file system records it, and is not an overlay).
+/// Identifies a directory that was closed. The inode number alone does not: a file system may reuse
+/// that of a removed directory. The new directory has another time of creation (where the file
+/// system records it, and is not an overlay).
 struct directory_identity {
     ::dev_t device = 0;
     ::ino_t inode = 0;

@@ -31,7 +31,7 @@ io_result total(std::size_t size) noexcept {
     return io_result(static_cast<int>(std::min<std::size_t>(size, INT_MAX)));
 }
 
-/// The offset of the next operation after `done` bytes; the current position stays what it is.
+/// The offset of the next operation after `done` bytes; io::current_position stays as it is.
 ::off_t offset_after(::off_t offset, std::size_t done) noexcept {
     return offset == io::current_position ? offset : offset + static_cast<::off_t>(done);
 }

@@ -128,8 +128,8 @@ private:
         }
     }
 
-    /// Returns 0 at the end of the directory; go_on if entries remain in it or in `inside`; or
-    /// -errno.
+    /// Adds its subdirectories to `inside`. Returns 0 at the end of the directory, go_on if it may
+    /// have more entries, or -errno.
     int clear_open(removal_node& node, const detail::slice& time, std::vector<owned>& inside) {
         const pinned_directory pinned(table_, node);
         if (pinned.fd() < 0) {

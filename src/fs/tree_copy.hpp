@@ -32,7 +32,7 @@ inline constexpr int more_to_come = 1;
 /// The work is not complete, and this job ends to release its descriptors.
 inline constexpr int has_given_way = 2;
 
-/// The implementation of copy().
+/// The implementation of copy() and copy_tree().
 class tree_copy final : public tree_work {
 public:
     tree_copy(const path& from, const path& to, copy_tree_options options, bool as_the_standard);

@@ -155,9 +155,9 @@ int tree_copy::copy_link(const place& p, const struct ::stat& from) {
 }
 
 /// Sets the owner and the times of a copied link by descriptor, and only if it is still the link
-/// that was created: it has the same text, a single name, and the owner that this process gives to
-/// new files. Without this check, a link of another user that has taken the name would get the
-/// owner of the original.
+/// that was created: it has the same text and a single name. The owner is set only if it is the one
+/// that this process gives to new files. Without these checks, a link of another user that has
+/// taken the name would get the owner of the original.
 int tree_copy::copy_link_metadata(const place& p, const struct ::stat& from,
                                   const std::string& text) {
     const owned_descriptor made(table_.open_file(p.to_at, p.to, O_PATH | O_NOFOLLOW, 0));

@@ -258,7 +258,7 @@ void buffer_pool_state::take_returned() noexcept {
 /// buffer immediately, so `ready_` changes; with one, `granted_` counts.)
 void buffer_pool_state::grant() noexcept {
     if (std::exchange(granting_, true)) {
-        return; // the stream has already completed, and the loop below continues
+        return; // called by a stream that the loop below has resumed; that loop continues
     }
     while (ready_ > granted_ && !waiting_streams_.empty()) {
         granted_ += has_ring() ? 1 : 0;

@@ -96,8 +96,8 @@ int family_of(const socket& s) noexcept {
     return family;
 }
 
-/// Lets other tasks run if this one has not waited for long, so that an endless stream of datagrams
-/// does not occupy the context. Returns whether a stop was requested.
+/// Lets other tasks run if this one has run for long without suspending, so that an endless stream
+/// of datagrams does not occupy the context. Returns whether a stop was requested.
 task<bool> is_stopped() {
     co_await coil::detail::immediate_await();
     co_return (co_await this_task::stop_token()).stop_requested();
@@ -144,7 +144,7 @@ io_result enable(const socket& s, const datagram_options& options) noexcept {
         result = set(IPPROTO_UDP, UDP_GRO);
     }
     if (options.ecn && result >= 0) {
-        // A socket of IPv6 also receives over IPv4.
+        // An IPv6 socket also receives over IPv4.
         if (family_of(s) == AF_INET6) {
             result = set(IPPROTO_IPV6, IPV6_RECVTCLASS);
         }

@@ -62,7 +62,7 @@ public:
                                               std::memory_order_acq_rel);
     }
 
-    /// Call it after the result has been delivered. The helper stops using the context within a few
+    /// Called when the result is delivered. The helper stops using the context within a few
     /// instructions.
     void wait_until_helper_left() const noexcept {
         for (coil::detail::backoff wait; state_.load(std::memory_order_acquire) != state::left;) {

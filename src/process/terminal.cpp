@@ -16,7 +16,7 @@ namespace coil {
 
 namespace {
 
-/// The path of the side of the programs; empty on errors.
+/// The path of the side that programs open (the pts); empty on errors, which errno then names.
 std::string other_side(int fd) {
     char path[128];
     if (::grantpt(fd) != 0 || ::unlockpt(fd) != 0) {
@@ -30,7 +30,8 @@ std::string other_side(int fd) {
     return path;
 }
 
-/// Waits until output is sent, which a signal may interrupt. Returns whether it has succeeded.
+/// Sets the mode when all output has been sent; a signal may interrupt this wait, which then begins
+/// again. Returns whether it has succeeded.
 bool set_mode(int fd, const ::termios& mode) noexcept {
     int result = 0;
     do {

@@ -58,8 +58,8 @@ private:
     std::size_t size_ = 0;
 };
 
-/// Calls `f(pointer, count)` for the pieces of at most `most` bytes after the first `skip`; stops
-/// when it returns false.
+/// Calls `f(pointer, count)` for the pieces of the `most` bytes after the first `skip`, or of fewer
+/// if the parts end earlier.
 template <class F>
 void for_each_part(std::span<const ::iovec> parts, std::size_t skip, std::size_t most, F&& f) {
     for (const ::iovec& part : parts) {

@@ -136,8 +136,8 @@ void disk::sync_names(inode& directory) {
     unsafe_ = std::move(rest);
 }
 
-/// Some crashes lose everything that was not synchronized, some nothing; most are in between. Names
-/// survive up to a point in time, as with a journal, or individually.
+/// Some crashes lose everything that was not synchronized, some nothing; the others are in between.
+/// Names survive up to a point in time, as with a journal, or individually.
 void disk::crash() {
     random_source& random = world_.random;
     const unsigned kept = random.one_in(4) ? 0 : random.one_in(3) ? 1000 : 500;

@@ -28,7 +28,8 @@ int front_backend::enter(unsigned to_submit, unsigned min_complete, unsigned fla
     return behind_.enter(to_submit, min_complete, flags, arg, arg_size);
 }
 
-/// Never splits a chain, because the end of a submission ends a chain.
+/// Returns a random number of entries to consume. It never splits a chain, because the end of a
+/// submission ends a chain.
 unsigned front_backend::fewer(unsigned to_submit) noexcept {
     const auto* const words = static_cast<const std::uint32_t*>(mapping_.sq);
     const std::uint32_t head = words[params_.sq_off.head / 4];

@@ -231,7 +231,7 @@ int machine::splice(op& call, file* out, file* in) {
     return result == would_wait && (entry.splice_flags & SPLICE_F_NONBLOCK) != 0 ? -EAGAIN : result;
 }
 
-/// A synchronous call: -EAGAIN if it would have to wait.
+/// A synchronous call. If it would have to wait, -EAGAIN, or -EINPROGRESS for a connect.
 int machine::perform(const uring::sqe& entry) {
     ++world.operations;
     op call{.entry = entry};

@@ -283,7 +283,8 @@ int stream_socket::shutdown(int how) {
     return 0;
 }
 
-/// In unix(7) shutdown always succeeds, and the other end also sees SHUT_RD.
+/// On an AF_UNIX socket, shutdown always succeeds, and SHUT_RD also ends the sending of the other
+/// end.
 int stream_socket::shutdown_local(int how) {
     end_directions(how != SHUT_WR, how != SHUT_RD);
     stream_socket* const other = connection_ ? connection_->socket(1 - side_) : nullptr;

@@ -103,7 +103,7 @@ private:
         std::deque<cargo> carried;
         [[nodiscard]] std::uint64_t received() const noexcept { return sent - data.size(); }
 
-        std::size_t arrived = 0; // the part of it that has arrived
+        std::size_t arrived = 0; // the part of `data` that has arrived
         std::size_t hidden = 0;  // received, but not yet acknowledged to the sender
         std::deque<segment> under_way;
         std::int64_t last_arrival = 0;

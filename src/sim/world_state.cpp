@@ -317,7 +317,8 @@ bool world_state::take_back(coil::detail::queue_node& node) noexcept {
     return true;
 }
 
-/// Executes other threads' work just before a loop goes to sleep, where a wake-up could be lost.
+/// Sometimes executes other threads' work just before a loop goes to sleep, where a wake-up could
+/// be lost.
 void world_state::let_others_act() noexcept {
     constexpr unsigned one_in = 4;
     if (!work_.empty() && scheduler.random.below(one_in) == 0) {
@@ -348,7 +349,7 @@ void world_state::step_for_waiting() noexcept {
     }
 }
 
-/// In the order of RFC 6724: own addresses, then IPv4, then site-local ones.
+/// In the order of precedence of RFC 6724: ::1, IPv4, unique local addresses (fc00::/7).
 std::vector<std::string> world_state::addresses_of(const std::string& name) {
     if (name == "localhost") {
         return {"::1", "127.0.0.1"};

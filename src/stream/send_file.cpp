@@ -120,9 +120,9 @@ private:
     std::size_t sent_ = 0;
 };
 
-/// Whether a file can be read at an offset: 0 or -errno. What is read of a pipe or a socket could
-/// not be read again if sending it fails, and the largest offsets, which are negative for the
-/// kernel, would mean the file's position.
+/// Whether a file can be read at an offset: 0 or -errno. Bytes from a pipe or a socket could not be
+/// read again if sending them fails. Offsets above INT64_MAX are negative for the kernel, to which
+/// -1 means the file's position.
 int check_offset(int file, std::uint64_t offset) noexcept {
     if (offset > std::uint64_t{std::numeric_limits<std::int64_t>::max()}) {
         return -EINVAL;

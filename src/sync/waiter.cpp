@@ -19,7 +19,7 @@ struct known_cancellation {
         : name(waited_for), error(std::make_error_code(std::errc::operation_canceled),
                                   "coil: " + name + ": the task was asked to stop") {}
 
-    std::string name; // a literal would end with the shared library that contains it
+    std::string name; // a copy: the library that contains the literal may be unloaded
     std::system_error error;
     known_cancellation* next = nullptr;
 };

@@ -57,7 +57,7 @@ owned_chain read_certificates(BIO& from, const std::string& name) {
 
 namespace {
 
-/// An encrypted key would ask for a password at the terminal.
+/// Without this callback, OpenSSL would ask at the terminal for the password of an encrypted key.
 int no_password(char*, int, int, void*) { return -1; }
 
 std::shared_ptr<const identity> load(BIO& certificates, const std::string& certificate_name,

@@ -55,8 +55,8 @@ struct opcode_info {
     std::uint16_t copies = 0;
 };
 
-/// Fills the table: the counterpart of Linux's io_issue_defs[], as far as it is the same for every
-/// file, and of the argument checks at the beginning of its prep functions.
+/// Fills the table: the counterpart of Linux's io_issue_defs[], as far as it does not depend on the
+/// type of the file, and of the argument checks at the beginning of its prep functions.
 class opcode_table_builder {
 public:
     constexpr std::array<opcode_info, opcode_count> build() noexcept {

@@ -25,7 +25,7 @@ int close(const sqe& request) noexcept {
     return request.fd < first_world_descriptor ? checked(::close(request.fd)) : -EBADF;
 }
 
-/// Offset −1 is the current position, as in a ring.
+/// Offset -1 is the current position, as in a ring.
 int read(const sqe& request) noexcept {
     auto* const to = pointer<void>(request.addr);
     return checked(request.off == ~std::uint64_t{0}

@@ -28,8 +28,8 @@ inline const char* path(const sqe& request) noexcept { return pointer<const char
 /// The system call that executes an entry.
 using system_call = int (*)(const sqe&);
 
-/// The system call of an operation that never waits for a device or for another party; null for all
-/// other operations.
+/// The system call of an operation that waits for no other process, and for a device at most
+/// because it changes a directory or metadata; null for all other operations.
 system_call quick_call_for(const sqe& request) noexcept;
 
 } // namespace coil::uring::detail

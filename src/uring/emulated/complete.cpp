@@ -29,7 +29,8 @@ bool is_read(const emulated_request& r) noexcept {
 }
 
 /// Whether a request that has transferred nothing uses up its buffer: a read at the end of a file,
-/// and a send, which takes it when it begins. (Linux looks at the type of the file before.)
+/// and a send, which takes it when it begins. (Linux checks before that whether the file is a
+/// socket.)
 bool uses_buffer(const emulated_request& r, int result) noexcept {
     return result == 0 ? is_read(r) : r.op() == opcode::send && !r.bundles() && result != -ENOTSOCK;
 }
@@ -246,9 +247,9 @@ int emulation::store_pipe(request& r) noexcept {
 
 // ---- provided buffers
 
-/// Whether a provided buffer at address 0 is treated as no buffer, as on Linux; not for bundles,
-/// nor for sends from a ring. Some operations' completions name it nevertheless, and use up a
-/// classic one.
+/// Whether a provided buffer at address 0 is treated as no buffer, as on Linux. Bundles and sends
+/// that use a buffer ring accept it. The completions of some operations name a refused buffer
+/// nevertheless, and use up a classic one.
 bool emulation::refuses_null(request& r, buffer_groups::group& g) noexcept {
     const bool classic = g.ring == nullptr;
     if (!classic && (r.op() == opcode::send || r.bundles_)) {

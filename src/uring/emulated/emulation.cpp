@@ -260,8 +260,8 @@ int emulation::wait_for(unsigned min_complete, unsigned submitted, unsigned flag
         flush_overflow();
     }
     // Available completions satisfy the wait. Pending requests are polled nevertheless, so that a
-    // busy ring does not starve them, but not every time if polling is expensive relative to the
-    // submitted work.
+    // busy ring does not starve them; but because polling is expensive, calls that submit several
+    // entries and wait poll only every eighth time.
     constexpr unsigned max_blind = 8;
     if (unread() >= min_complete) {
         if (min_complete != 0 && submitted > 1 && ++satisfied_ < max_blind) {

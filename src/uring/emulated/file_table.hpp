@@ -28,7 +28,7 @@ public:
     bool exists() const noexcept { return exists_; }
     std::size_t size() const noexcept { return slots_.size(); }
 
-    /// Creates `count` empty slots; 0, -EINVAL, -EBUSY, -EMFILE, -ENOMEM.
+    /// Creates `count` empty slots. Returns 0, -EINVAL, -EBUSY, -EMFILE or -ENOMEM.
     int make(unsigned count) noexcept;
     int clear() noexcept;
 

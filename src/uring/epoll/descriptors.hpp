@@ -107,7 +107,7 @@ struct descriptor_state {
     bool may_end_early =
         false; // after an end or urgent data, a short read does not mean that no data is left
     /// Ticks until the registration is revalidated, because a request waits for its event and it
-    /// may be stale. 1: at the next tick; 2: at the one after that; 0: no request waits for it.
+    /// may be stale. 1: at the next tick; 2: at the one after that; 0: no revalidation is due.
     std::uint8_t stale = 0;
     descriptor_state* stale_next = nullptr;
     descriptor_state* stale_previous = nullptr;

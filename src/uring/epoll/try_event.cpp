@@ -14,7 +14,7 @@ namespace coil::uring::detail {
 
 namespace {
 
-/// The events of poll(2), or again_event.
+/// The events that poll(2) reports, or `otherwise` if there are none.
 int current_events(const epoll_request& r, int otherwise) noexcept {
     const auto wanted = static_cast<short>(prep::detail::poll_mask(r.entry.poll32_events) & 0xffff);
     // io_uring always reports POLLRDHUP, poll(2) only if it is requested.

@@ -18,7 +18,7 @@
 namespace coil::uring::detail {
 namespace {
 
-constexpr std::chrono::seconds idle_time{5}; // a thread without work ends after it
+constexpr std::chrono::seconds idle_time{5}; // a thread without work ends after this time
 constexpr unsigned max_unbounded = 1024;
 
 unsigned limit_for_files() noexcept {
