@@ -159,7 +159,7 @@ public:
     void run();
 
     /// Runs on a new thread, even while there is nothing to do, until stop() or join(). May be
-    /// called once until join().
+    /// called again only after join().
     void start();
     /// Lets the thread of start() finish the existing tasks, and waits until it has ended; returns
     /// immediately if there is no such thread. Rethrows the exception with which run() failed on
@@ -205,8 +205,8 @@ public:
     }
 
     /// Makes run() return, after a shutdown. May be called from any thread, including by a
-    /// coroutine of this context. Between start() and join() calling it repeatedly has no further
-    /// effect; join() resets it.
+    /// coroutine of this context. Between start() and join() only the first call has an effect;
+    /// join() discards requests that came too late.
     void stop() noexcept { loop_->stop(); }
 
     /// The context's metrics. May be called from any thread at any time; on its own thread it costs
