@@ -34,8 +34,8 @@ void start(std::size_t events_per_thread = default_events);
 /// Stops recording. What was recorded can still be written.
 void stop() noexcept;
 [[nodiscard]] bool is_on() noexcept;
-/// The recorded events as JSON in the format of Chrome's trace viewer. If threads are recording
-/// during the call, the oldest events are missing.
+/// The recorded events as JSON in the format of Chrome's trace viewer. Events that other threads
+/// overwrite during the call are missing.
 [[nodiscard]] std::string to_json();
 /// Writes to_json() to a file. Throws std::system_error.
 void write(const std::string& file);
