@@ -337,7 +337,7 @@ void io_context::launch(std::coroutine_handle<Promise> coroutine) noexcept {
 #if COIL_ASSERTIONS
 namespace detail {
 
-/// The owner of a task without a name. It does not know `where` if there is no memory for that.
+/// The owner of a task without a name. It does not store `where` if there is no memory for that.
 inline task_owner& owner_of_unnamed(const std::source_location& where) noexcept try {
     return *new named_detached_owner({{}, where});
 } catch (const std::bad_alloc&) {
