@@ -106,8 +106,8 @@ public:
         COIL_DELETE("a task_group<T> takes a task<T>: call the function, group.spawn(f(x))");
 
     class next_awaiter; // NOLINT(*-virtual-class-destructor): it is final
-    /// Returns the result of the child that ended first among those whose results were not returned
-    /// yet. At most one coroutine at a time may wait. It may be used with timeout() and in
+    /// Returns the result of the child that ended first among those whose results have not been
+    /// returned yet. At most one coroutine at a time may wait. It may be used with timeout() and in
     /// combinators: a result that is not used stays in the group.
     [[nodiscard("did you forget to co_await?")]] next_awaiter next() noexcept;
 

@@ -23,8 +23,9 @@ class when_any_range_awaitable;
 ///     if (first.index == 0)
 ///         use(std::get<0>(first.value));
 ///
-/// If the awaiting task is asked to stop, the first child to react wins with -ECANCELED. That is
-/// often the timeout, which returns 0 only after its time has passed.
+/// If the awaiting task is asked to stop, the first child to react wins, with -ECANCELED or
+/// std::errc::operation_canceled. Often that child is the timeout, so check its value, too: it is 0
+/// only if the time has passed.
 ///
 /// The first child to end decides the result, whatever it is: its exception is rethrown, its -errno
 /// is returned. The results of the losers are discarded safely: a descriptor is closed, a stream's

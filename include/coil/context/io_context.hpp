@@ -159,7 +159,7 @@ public:
     void run();
 
     /// Runs on a new thread, even while there is nothing to do, until stop() or join(). May be
-    /// called once until join().
+    /// called again only after join().
     void start();
     /// Lets the thread of start() finish the existing tasks, and waits until it has ended; returns
     /// immediately if there is no such thread. Rethrows the exception with which run() failed on
@@ -205,8 +205,8 @@ public:
     }
 
     /// Makes run() return, after a shutdown. May be called from any thread, including by a
-    /// coroutine of this context. Between start() and join() calling it repeatedly has no further
-    /// effect; join() resets it.
+    /// coroutine of this context. Between start() and join() only the first call has an effect;
+    /// join() discards requests that came too late.
     void stop() noexcept { loop_->stop(); }
 
     /// The context's metrics. May be called from any thread at any time; on its own thread it costs
@@ -337,7 +337,7 @@ void io_context::launch(std::coroutine_handle<Promise> coroutine) noexcept {
 #if COIL_ASSERTIONS
 namespace detail {
 
-/// The owner of a task without a name. It does not know `where` if there is no memory for that.
+/// The owner of a task without a name. It does not store `where` if there is no memory for that.
 inline task_owner& owner_of_unnamed(const std::source_location& where) noexcept try {
     return *new named_detached_owner({{}, where});
 } catch (const std::bad_alloc&) {

@@ -234,7 +234,7 @@ template <class T>
 task<T> join_until_stopped(join_handle<T>& handle) {
     co_return co_await handle.join_until_stopped();
 }
-/// The only handle of its task, which is asked to stop if the join ends first.
+/// Takes the only handle of a task: if the join ends first, the task is asked to stop.
 template <class T>
 task<T> join_sole_until_stopped(join_handle<T> handle) {
     struct stop_at_end {

@@ -38,7 +38,7 @@ struct context_metrics {
     std::uint64_t late_timers = 0;      ///< times that timers fired later than the limit
 
     // Counters that are updated at the end of each turn.
-    std::uint64_t tasks_started = 0;       ///< top-level tasks that the context has started
+    std::uint64_t tasks_started = 0;       ///< top-level tasks started here or moved here
     std::uint64_t back_pressure_waits = 0; ///< operations that waited for space in the queue
 
     // The state at the end of the last turn; after run() has returned, the current state.

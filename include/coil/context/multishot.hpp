@@ -14,6 +14,8 @@ namespace coil {
 /// The awaitable returned by next() of a multishot stream. co_await returns the next result,
 /// -ECANCELED if the task was asked to stop, or -ETIMEDOUT if a timeout() has expired first.
 /// Nothing is lost in these cases: a result that arrives later is returned by a later next().
+/// -ENOMEM: there was no memory for the timer, or results were discarded because there was no
+/// memory to queue them.
 template <class Stream>
 class [[nodiscard("did you forget to co_await?")]] multishot_next
     : public detail::not_its_result<multishot_next<Stream>> {

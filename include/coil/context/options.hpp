@@ -69,7 +69,8 @@ struct io_context_options {
     /// The file to which a trace of the process is written when it exits; the environment variable
     /// COIL_TRACE does the same (trace.hpp). Empty: no trace. No effect in a simulated world.
     std::string trace_file = {};
-    /// Reports turns that block the thread. On by default if coil was built with assertions.
+    /// Reports turns that block the thread. On by default in debug builds of coil without
+    /// sanitizers.
     watchdog_options watchdog = {};
     /// Called on the context's thread, at most once, if its tasks wait for ever: no operation is in
     /// flight, no timer is armed, and the process has no other thread that could wake them. The

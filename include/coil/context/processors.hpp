@@ -5,8 +5,8 @@
 
 namespace coil {
 
-/// The number of contexts worth having: the processors in this process's affinity mask, or fewer if
-/// a cgroup's CPU quota is lower (rounded up). At least 1.
+/// The number of contexts worth having: the processors in the calling thread's affinity mask, or
+/// fewer if a cgroup's CPU quota is lower (rounded up). At least 1.
 [[nodiscard]] unsigned usable_processors();
 
 namespace detail {

@@ -21,21 +21,21 @@
 ///     ...
 ///     trace::write("/tmp/part.json");
 ///
-/// Each thread records into a ring of its own, whose oldest events are overwritten: the memory is
-/// bounded, and a trace shows the time before it was written. All functions may be called from any
-/// thread.
+/// Each thread (of the first 256) records into a ring of its own, whose oldest events are
+/// overwritten: the memory is bounded, and a trace shows the time before it was written. All
+/// functions may be called from any thread.
 namespace coil::trace {
 
 inline constexpr std::size_t default_events = 65'536;
 
-/// Starts recording, with room for that many events per thread (32 bytes each), and discards what
-/// was recorded before. No effect if recording is already on.
+/// Starts recording, with space for that many events per thread (32 bytes each, rounded up to a
+/// power of two), and discards what was recorded before. No effect if recording is already on.
 void start(std::size_t events_per_thread = default_events);
 /// Stops recording. What was recorded can still be written.
 void stop() noexcept;
 [[nodiscard]] bool is_on() noexcept;
-/// The recorded events as JSON in the format of Chrome's trace viewer. If threads are recording
-/// during the call, the oldest events are missing.
+/// The recorded events as JSON in the format of Chrome's trace viewer. Events that other threads
+/// overwrite during the call are missing.
 [[nodiscard]] std::string to_json();
 /// Writes to_json() to a file. Throws std::system_error.
 void write(const std::string& file);
@@ -84,7 +84,7 @@ void set_span_exporter(span_exporter* exporter) noexcept;
 
 /// A part of the program's work, from construction to end(), which the destructor calls. A local
 /// variable of a coroutine: it is independent of the thread, so it spans awaits and moves between
-/// contexts. Use by one thread at a time.
+/// contexts. It may be used by one thread at a time.
 ///
 ///     task<> request(net::socket& peer, std::string_view traceparent) {
 ///         trace_span whole = this_task::span("request", trace_context::parse(traceparent));

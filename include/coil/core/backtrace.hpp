@@ -21,7 +21,8 @@ struct backtrace_entry {
     bool operator==(const backtrace_entry&) const = default;
 };
 
-/// A task's chain of awaits, from the current coroutine to the one that no coroutine awaits.
+/// A task's chain of awaits, from the current coroutine to the one that no coroutine awaits; at
+/// most 1000 entries.
 struct task_backtrace {
     /// The name that spawn() or co_spawn() was given; empty without one.
     std::string name;

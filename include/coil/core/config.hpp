@@ -13,8 +13,8 @@ destroyed twice). Use clang 17+ or GCC 14+, or define COIL_ALLOW_GCC12 if you ac
 #endif
 
 // Clang compiles a coroutine_handle returned from await_suspend as a tail call at every
-// optimisation level. GCC does so only at -O2 without sanitizers, so there the driver loop of
-// core/detail/transfer.hpp resumes the next coroutine instead (guarantee G10).
+// optimisation level. GCC does so only at -O2 without sanitizers, so with GCC the driver loop of
+// core/detail/transfer.hpp always resumes the next coroutine instead (guarantee G10).
 #if defined(__clang__)
 #define COIL_SYMMETRIC_TRANSFER 1
 #else

@@ -25,8 +25,8 @@ namespace coil {
 /// need, it and its copies share ownership of the executor; the last copy destroys it. A coroutine
 /// that runs on the executor does not keep it alive.
 ///
-/// Two objects are equal if they are copies, refer to the same executor, or own executors that
-/// compare equal with operator==. Submitting to an empty any_executor throws std::logic_error.
+/// Two objects are equal if they hold the same executor, or executors of one type that are equal by
+/// its operator==, owned or not. Submitting to an empty any_executor throws std::logic_error.
 /// Submitting allocates no memory beyond what the executor itself allocates.
 ///
 /// Threading: the object is no more thread-safe than a pointer; the executor it refers to is

@@ -107,8 +107,9 @@ public:
         return state().take();
     }
 
-    /// Calls `f` with the result, if there is one: as `const T&` if `f` accepts that, otherwise
-    /// once, by moving. T& is passed as it is; for void there is no argument.
+    /// Calls `f` with the result, if there is one: as `const T&` if `f` accepts that, otherwise by
+    /// moving the value out, which is possible once. T& is passed as it is; for void there is no
+    /// argument.
     template <class F>
         async_task& then(F f) & COIL_EXPLAIN_THEN(F, T) {
         detail::add_then<T>(state(), std::move(f));

@@ -104,8 +104,8 @@ public:
     /// Announces that no more work will come: from now on run() returns when nothing is left. (Work
     /// is still accepted.)
     void finish() noexcept;
-    /// Makes run() or run_once() return after the current turn, or, if neither is running, the next
-    /// run() return immediately.
+    /// Makes run() or run_once() return after the current turn. If neither is running, the next
+    /// call of either returns immediately.
     void stop() noexcept;
 
     // Used by awaiters.
@@ -115,9 +115,9 @@ public:
     void submit(detail::work& w) noexcept { enter(w, false); }
     /// Removes `w` before its turn. If another thread is about to submit it, waits for that.
     void take_out(detail::work& w) noexcept;
-    /// Called by a destructor. Returns false if `w` has not arrived. `w` may depend on work of
-    /// another coroutine in this queue, which no longer runs; one such piece of work is then
-    /// dropped.
+    /// Called by a destructor: removes `w` from the queue. Returns false if it has not arrived. It
+    /// may then depend on queued work of other coroutines, which this loop no longer runs, so one
+    /// such piece of work is dropped.
     [[nodiscard]] bool take_out_now(detail::work& w) noexcept;
 
 private:

@@ -49,7 +49,8 @@ inline detail::hop_awaiter schedule(const any_executor& ex) noexcept {
 ///
 /// Cancellation: a stop request does not prevent the move.
 ///
-/// An async_task always runs on its own executor: it moves there and immediately returns.
+/// In an async_task the move has no lasting effect: the coroutine returns to its own executor
+/// before it continues.
 template <executor E>
 detail::hop_awaiter resume_on(E& ex) noexcept {
     return {detail::ref_to(ex), false};

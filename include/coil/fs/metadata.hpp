@@ -26,7 +26,7 @@ task<std::uintmax_t> hard_link_count(path p, std::error_code& ec);
 task<file_time_type> last_write_time(path p);
 task<file_time_type> last_write_time(path p, std::error_code& ec);
 
-/// Sets that time, with the resolution of the file system, with utimensat(2) on the blocking pool.
+/// Sets that time by utimensat(2) on the blocking pool. The file system's resolution applies.
 task<> last_write_time(path p, file_time_type new_time);
 task<> last_write_time(path p, file_time_type new_time, std::error_code& ec);
 

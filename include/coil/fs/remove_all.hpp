@@ -11,7 +11,7 @@ namespace coil::fs {
 /// Removes `p` and, if it is a directory, its content; returns the number of files and directories
 /// removed, 0 if `p` does not exist. Symbolic links are removed, not followed, including `p`:
 /// "link/" fails with ENOTDIR. A `p` that ends in "." or "..", which cannot be removed, fails with
-/// EINVAL before anything is removed.
+/// EINVAL before anything is removed, "/" with EBUSY.
 ///
 /// A few concurrent jobs of default_blocking_pool() do the work, each for about half a millisecond
 /// at a time. Directories are opened relative to each other and never through a symbolic link, so

@@ -17,9 +17,9 @@ struct buffer_pool_options {
     unsigned buffers = 64;
     /// The size of each buffer in bytes, rounded up to a multiple of 64.
     std::size_t buffer_size = 4096;
-    /// When all buffers are in use the pool grows by `buffers` at a time, up to this many; 0: it
-    /// does not grow. If no buffer is free and the pool cannot grow, a stream that needs a buffer
-    /// waits until one is returned.
+    /// When all buffers are in use the pool grows by `buffers` at a time, up to this many (rounded
+    /// up to a power of two); 0: it does not grow. If no buffer is free and the pool cannot grow, a
+    /// stream that needs a buffer waits until one is returned.
     unsigned max_buffers = 0;
     /// Lets the kernel fill one buffer with several pieces of data (Linux 6.12) instead of using a
     /// whole buffer for each: small pieces share a buffer, which is free again when all their
@@ -39,10 +39,10 @@ struct buffer_pool_options {
 ///
 /// The pool belongs to the first context on which one of its streams is awaited, and serves any
 /// number of streams of that context. Destroying the pool is always safe: streams and leases keep
-/// its memory alive. It uses a provided-buffer ring (Linux 5.19); on older kernels each waiting
-/// stream takes a buffer of its own.
+/// its memory alive. It uses a provided-buffer ring (Linux 6.0, with multishot receives); on older
+/// kernels each waiting stream takes a buffer of its own.
 ///
-/// Threading: one context at a time, except for leases.
+/// Threading: one context at a time, except for leases; a stream on another context returns -EXDEV.
 class buffer_pool {
 public:
     /// 64 buffers of 4 KiB. All constructors may throw std::bad_alloc.
@@ -60,7 +60,8 @@ public:
     [[nodiscard]] std::size_t buffer_size() const noexcept;
     /// The current number of buffers.
     [[nodiscard]] unsigned size() const noexcept;
-    /// The number of buffers not held by a lease. Call it on the thread of the pool's context.
+    /// The number of buffers that can still receive data. (If they are incremental, pieces of them
+    /// may be leased already.) Call it on the thread of the pool's context.
     [[nodiscard]] unsigned available() const noexcept;
 
 private:

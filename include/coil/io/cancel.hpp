@@ -11,7 +11,7 @@
 
 // Cancelling and modifying operations in flight (IORING_OP_ASYNC_CANCEL, IORING_OP_POLL_REMOVE).
 // The target completes at its own await with -ECANCELED, or with its real result if that came
-// first. It must belong to the same context. These calls are never delayed by
+// first. It must belong to the same context. Outside of a chain, these calls are not delayed by
 // io_context_options::max_in_flight or an io::drain. Operations are also cancelled by a task's stop
 // token, by timeout() and by destruction.
 

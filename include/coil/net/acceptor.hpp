@@ -50,10 +50,10 @@ public:
     /// accept4(2), close-on-exec: returns the next connection. Temporary errors are handled. After
     /// ECONNABORTED, EINTR or EPROTO it accepts the next connection immediately. (Linux returns a
     /// connection that the client has already reset; reading from it fails.) When descriptors or
-    /// memory have run out (EMFILE, ENFILE, ENOBUFS, ENOMEM) or the network reports an error
-    /// (accept(2), "Error handling") it retries every few milliseconds while clients wait in the
-    /// backlog. On other errors, and when cancelled, it returns a socket that converts to false and
-    /// whose error() holds the reason.
+    /// memory have run out (EMFILE, ENFILE, ENOBUFS, ENOMEM), a firewall forbids the connection
+    /// (EPERM), or the network reports an error (accept(2), "Error handling"), it retries every few
+    /// milliseconds while clients wait in the backlog. On other errors, and when cancelled, it
+    /// returns a socket that converts to false and whose error() holds the reason.
     task<socket> accept();
     /// Produces a readable compiler error.
     void operator co_await() const COIL_DELETE_COPY("accept a connection: co_await ac.accept()");

@@ -17,7 +17,7 @@ struct serve_metrics {
     std::uint64_t accepted = 0;    ///< connections accepted
     std::uint64_t open = 0;        ///< connections that have not ended, including held back ones
     std::uint64_t held_back = 0;   ///< connections that had to wait because of max_connections
-    std::uint64_t failed = 0;      ///< connections whose handler ended with an exception
+    std::uint64_t failed = 0;      ///< handlers that threw anything but a cancellation
     std::uint64_t idle_ended = 0;  ///< connections cancelled after `idle`
     std::uint64_t grace_ended = 0; ///< connections cancelled after `grace`
     std::uint64_t hard_ended = 0;  ///< connections destroyed after `hard_deadline`

@@ -36,6 +36,7 @@ namespace coil::net {
 ///     net::socket s = net::socket::create_tcp(address.family());
 ///     if (int r = co_await s.connect(address); r < 0) ...
 ///     int n = co_await s.recv(buf);
+///
 /// Threading: one send and one recv may be in flight together, even on two contexts, as Linux
 /// allows for a descriptor. The object itself is not thread-safe: it must not be closed, moved or
 /// assigned to while another context uses it. Cancellation: as for io_awaitable. No call raises

@@ -68,8 +68,8 @@ public:
     using until_awaitable = basic_until_awaitable<false>;
     /// Returns the text up to the delimiter and consumes both; the view does not include the
     /// delimiter. At the end of the stream it returns the remaining bytes, if any (delimited() is
-    /// then false), and nullopt afterwards. Without a delimiter in `max` bytes it throws
-    /// std::system_error with std::errc::message_size.
+    /// then false), and nullopt afterwards. If the text before the delimiter is longer than `max`
+    /// bytes, it throws std::system_error with std::errc::message_size.
     [[nodiscard("did you forget to co_await?")]] until_awaitable
     read_until(char delimiter, std::size_t max = default_max) noexcept {
         return until_awaitable(*this, delimiter, max);

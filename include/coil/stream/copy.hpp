@@ -132,7 +132,7 @@ COIL_CORO_WRAPPER task<duplex_counts> duplex_spliced(A& a, B& b, spliced_pair& p
 ///
 /// Between two sockets, large amounts of data are moved without being copied (splice(2)). The
 /// sockets are non-blocking meanwhile, so no other call may be in flight on them. After an error or
-/// a cancellation up to 1 MiB that was received may not have been sent.
+/// a cancellation up to 256 KiB of each direction that were received may not have been sent.
 template <byte_stream A, byte_stream B>
 task<duplex_counts> duplex(A& a, B& b) {
     if constexpr (is_plain_socket<A> && is_plain_socket<B>) {

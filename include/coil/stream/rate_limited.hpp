@@ -41,10 +41,10 @@ struct rate_limits {
 /// Constructed from an lvalue, it refers to the stream; from an rvalue (std::move(socket)), it owns
 /// it. To limit several connections together, let them share one limit on a higher level.
 ///
-/// Threading: on one context at a time; one read and one write may be in flight together.
-/// Time: context_clock, so in a simulated world the world's time. Cancellation: -ECANCELED. A call
-/// that is cancelled while it waits for the limit has transferred nothing and used up nothing of
-/// the limit; after that the stream's own call is cancelled.
+/// Threading: on one context at a time; one read and one write may be in flight together. Time:
+/// context_clock, so in a simulated world the world's time. Cancellation: -ECANCELED. A call that
+/// is cancelled while it waits for the limit has transferred nothing and uses none of the limit;
+/// once it has called the stream, it behaves as the stream's own call.
 template <class Stream>
 class rate_limited {
     static constexpr bool has_stream = byte_source<Stream> || byte_sink<Stream>;

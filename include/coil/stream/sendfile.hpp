@@ -25,10 +25,11 @@ namespace coil {
 ///         at += n;
 ///     }
 ///
-/// More than 64 KiB are not copied: they are moved through a pipe with splice(2), which sendfile(2)
-/// does as well and for which io_uring has an operation. Smaller amounts, and files and sockets
-/// that splice(2) refuses (EINVAL), are read and sent. The file's position is neither used nor
-/// changed; a pipe or a socket as the file is -ESPIPE. At most 0x7ffff000 bytes per call, as with
+/// If `count` is more than 64 KiB, the data is not copied but moved through a pipe with splice(2),
+/// which sendfile(2) does as well and for which io_uring has an operation. A smaller `count`, a
+/// file or a socket that splice(2) refuses (EINVAL), or the lack of a pipe makes it read and send
+/// instead. The file's position is neither used nor changed; a pipe or a socket as the file is
+/// -ESPIPE, an offset beyond INT64_MAX -EINVAL. At most 0x7ffff000 bytes per call, as with
 /// sendfile(2). Never raises SIGPIPE.
 ///
 /// Threading: on the awaiting context; the socket may receive meanwhile, but not send.

@@ -28,9 +28,9 @@ namespace coil {
 /// own context.
 ///
 /// Cancellation: if the waiting task is asked to stop, wait() and arrive_and_wait() throw
-/// std::system_error with std::errc::operation_canceled, unless the phase was completed first. The
-/// arrival still counts, and the next phase expects the participant again: a participant that
-/// leaves calls arrive_and_drop().
+/// std::system_error with std::errc::operation_canceled, unless the phase was completed first; if
+/// the stop was requested before the await, they throw in any case. The arrival still counts, and
+/// the next phase expects the participant again: a participant that leaves calls arrive_and_drop().
 ///
 /// Errors: more arrivals than the phase expects, or a negative number of participants, terminate
 /// the program with a message.

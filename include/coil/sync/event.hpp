@@ -24,7 +24,8 @@ namespace coil {
 /// on another thread. reset() spins briefly while another thread is in set().
 ///
 /// Cancellation: if the waiting task is asked to stop, wait() throws std::system_error with
-/// std::errc::operation_canceled, unless the event was set first.
+/// std::errc::operation_canceled, unless the event was set first. If the stop was requested before
+/// the await, wait() throws in any case.
 class event {
 public:
     constexpr explicit event(bool is_set = false) noexcept : baton_(is_set) {}
@@ -60,14 +61,15 @@ struct auto_event_kind {
 } // namespace detail
 
 /// An auto-reset event: each set() releases one coroutine: the oldest waiter or, if none waits, the
-/// next one to wait. If the waiters belong to several contexts, the order is the same as for mutex.
-/// Setting an event that is already set has no effect.
+/// next one to wait. If the waiters belong to several contexts, the order is that of mutex. Setting
+/// an event that is already set has no effect.
 ///
 ///     coil::auto_reset_event changed;
 ///     co_await changed.wait();                    // consumes one set()
 ///
-/// Threading and cancellation: as for event. If the coroutine that was released is destroyed before
-/// it resumes, the event is set again.
+/// Threading: as for event. Cancellation: if the waiting task is asked to stop before it resumes,
+/// wait() throws std::system_error with std::errc::operation_canceled. If a coroutine that was
+/// released is asked to stop, or is destroyed, before it resumes, the event is set again.
 class auto_reset_event {
 public:
     constexpr explicit auto_reset_event(bool is_set = false) noexcept : permits_(is_set ? 1 : 0) {}

@@ -21,8 +21,9 @@ namespace coil {
 /// not yet returned on another thread.
 ///
 /// Cancellation: if the waiting task is asked to stop, wait() throws std::system_error with
-/// std::errc::operation_canceled, unless the counter reached zero first. A cancelled
-/// arrive_and_wait() has still counted down.
+/// std::errc::operation_canceled, unless the counter reached zero first. If the stop was requested
+/// before the await, wait() throws in any case. A cancelled arrive_and_wait() has still counted
+/// down.
 class latch {
 public:
     /// A negative `expected` terminates the program with a message.
@@ -43,8 +44,8 @@ public:
         return std::numeric_limits<std::ptrdiff_t>::max();
     }
 
-    /// May be called from any thread. Precondition: n is not greater than the counter; otherwise
-    /// the program terminates with a message.
+    /// May be called from any thread. Precondition: `n` is between 0 and the counter; otherwise the
+    /// program terminates with a message.
     void count_down(std::ptrdiff_t n = 1) noexcept {
         const std::ptrdiff_t before = count_.fetch_sub(n, std::memory_order_acq_rel);
         if (n < 0 || n > before) [[unlikely]] {

@@ -28,7 +28,8 @@ namespace coil {
 /// returned on another thread.
 ///
 /// Cancellation: if the waiting task is asked to stop, wait() throws std::system_error with
-/// std::errc::operation_canceled, unless the count reached zero first.
+/// std::errc::operation_canceled, unless the count reached zero first. If the stop was requested
+/// before the await, wait() throws in any case.
 class wait_group {
 public:
     constexpr explicit wait_group(std::ptrdiff_t count = 0) noexcept : group_(count) {

@@ -34,7 +34,7 @@ public:
     child_base(const child_base&) = delete;
     child_base& operator=(const child_base&) = delete;
 
-    /// A bound root is in no context's list, so a shutdown cannot find it here.
+    /// Not called: a bound root is in no context's list.
     void abandoned(promise_base&) noexcept final {}
     [[nodiscard]] promise_base* awaiting_root() const noexcept final {
         return group_.awaiting_root();
@@ -110,11 +110,12 @@ void discard_result(Awaiter& awaiter) noexcept {
 
 /// A child that awaits `Kept`. The awaiter is a member and is resumed as if by a coroutine.
 ///
-/// If a result certainly exists, retrieving it is left to the parent. An awaiter whose result is
-/// never retrieved releases it by itself: a descriptor is closed (guarantee G4), a stream's element
-/// stays in the stream. If an awaiter has `discard()`, that is called. From other awaiters, a
-/// result that may be an exception is retrieved so that it is reported (G12), unless they belong to
-/// a named object, which keeps it.
+/// A result that need not be retrieved to see whether it is an exception (deferred_result) stays in
+/// the awaiter until the parent retrieves it. An awaiter whose result is never retrieved releases
+/// it by itself: a descriptor is closed (guarantee G4), a stream's element stays in the stream. If
+/// an awaiter has `discard()`, that is called. From other awaiters, a result that may be an
+/// exception is retrieved so that it is reported (G12), unless they belong to a named object, which
+/// keeps it.
 template <class Kept>
 class child final : public child_base, callback_coroutine<child_promise> {
     using coroutine = callback_coroutine<child_promise>;

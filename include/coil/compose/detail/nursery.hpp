@@ -289,7 +289,7 @@ private:
     child_state_base* children_ = nullptr; // the running ones, and cursors
     child_state_base* oldest_ = nullptr;   // of the running ones
     linked_fifo<&child_state_base::previous_in_queue> waiting_;
-    event_loop* loop_ = nullptr; // set while there are children
+    event_loop* loop_ = nullptr; // of the last add() or join; fixed while there are children
     joiner* joiner_ = nullptr;
     const promise_base* frame_ = nullptr; // the coroutine of which this is a local, if known
 };

@@ -29,7 +29,7 @@ enum class wait_kind : std::uintptr_t { other, operation, sleep, sync, stream, j
 ///     pending   the coroutine is suspended                 begin(): from fresh, done or resumed
 ///     done      what it waits for has ended                finish(), finish_unobserved()
 ///     resumed   the result was fetched, or is not wanted   resumed(): from any; from pending if
-///                                                          it gives up before it suspends
+///                                                          no coroutine is to be resumed
 ///
 /// The owner thread makes all transitions. A stop may be requested on any thread: the callback then
 /// posts the stop node to the owner's inbox. The coroutine does not become ready before that post

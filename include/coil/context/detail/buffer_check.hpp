@@ -19,7 +19,7 @@
 namespace coil::detail {
 
 /// Ends the program with a message and AddressSanitizer's description of the memory if a buffer of
-/// an entry, or of one that follows in its chain, must not be accessed.
+/// an entry, or of one that follows in its chain, is poisoned.
 void check_submitted_buffers(const sqe_slot& first) noexcept;
 /// The same when the operation has ended. Does not check data that the kernel reads at submission,
 /// because it may have been destroyed since.

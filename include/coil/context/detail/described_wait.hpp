@@ -42,7 +42,7 @@ struct channel_fill {
 
 /// Records for reports which task has locked a mutex or shared_mutex. It is the first member of
 /// these. `root` is one of
-/// - the outermost coroutine of the task, which may have ended since;
+/// - the nearest root above the await that locked it, which may have ended since;
 /// - null: the lock is free, or was not acquired by an await;
 /// - 1: it was last locked shared, by one or more tasks.
 struct lock_holder {

@@ -53,9 +53,9 @@ struct turn_report;
 /// The implementation of an io_context: one thread, one ring, one ready queue, one timer wheel, one
 /// inbox. Members may be called on the owner thread only, unless documented as "any thread".
 ///
-/// A turn resumes ready coroutines within a budget, delivers the inbox, fires timers, and calls
-/// `enter` once, which submits the coroutines' operations and waits only if nothing is ready; then
-/// it routes completions to the ready queue. No coroutine runs while completions are being routed.
+/// A turn resumes ready coroutines within a budget, delivers the inbox, and fires timers. It enters
+/// the kernel if there is something to submit or, if nothing is ready, to wait for, and routes
+/// completions to the ready queue. No coroutine runs while completions are being routed.
 ///
 /// Its parts are classes in context/detail, such as submission, task_list, parker and
 /// loop_shutdown.

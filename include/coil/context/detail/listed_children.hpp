@@ -16,9 +16,10 @@ public:
     [[nodiscard]] virtual bool is_placed() const noexcept = 0;
 };
 
-/// The children of a scope or supervisor. The children are top-level tasks of a loop that cannot be
-/// found by following awaits, so a listed_children is in the loop's list while it has children.
-/// Only the loop's thread may access it.
+/// The children of a scope or supervisor. They are bound roots, so they are not in the loop's list
+/// of top-level tasks, and following awaits does not lead to them either. Therefore a
+/// listed_children is in a list of the loop while it has children. Only the loop's thread may
+/// access it.
 class listed_children : list_node<listed_children> {
 public:
     listed_children(const listed_children&) = delete;

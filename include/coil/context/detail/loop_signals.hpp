@@ -76,7 +76,7 @@ using work_guard = basic_work_guard<>;
 /// When a loop checks whether its tasks wait for ever. Owner only.
 struct deadlock_checks {
     bool is_reported = false;
-    std::uint32_t waits = 0; // those with tasks
+    std::uint32_t waits = 0; // the waits so far during which there were tasks
     // While a wait lasts, it is checked again at this time, at intervals that double.
     std::int64_t due_ns = 0;      // 0: not known yet
     std::int64_t interval_ns = 0; // 0: there is no such wait

@@ -161,8 +161,9 @@ public:
     }
 
 protected:
-    /// Returns the result after the await; if there is none, -ETIMEDOUT if the timeout has expired,
-    /// otherwise -ECANCELED.
+    /// Returns the result after the await. If there is none, returns -ENOMEM after a lack of memory
+    /// (for a result or for the timer), -ETIMEDOUT if the timeout has expired, otherwise
+    /// -ECANCELED.
     [[nodiscard]] multishot_result take() noexcept;
 
 private:

@@ -15,7 +15,7 @@ namespace coil::detail {
 ///     prepared    is set up; the kernel has none of its entries       -
 ///     queued      is held back by back-pressure                       submission's queue
 ///     in_flight   the kernel has it; a stop may cancel it             -
-///     unobserved  the kernel has its one entry; no stop observes it   -
+///     unobserved  the kernel has its one entry; it observes no stop   -
 ///     completed   none; the awaiter is done                           ready queue
 ///     cancelling  the kernel has it, or the requests to cancel it     -
 ///     retrying    like cancelling; the requests will be made again    cancellation's queue

@@ -14,7 +14,8 @@ public:
     own_ring& operator=(const own_ring&) = delete;
     ~own_ring() { forget(); }
 
-    /// The ring's descriptor, from directly after it was opened until directly before it is closed.
+    /// Called directly after the ring was opened, with its descriptor; forget() is called directly
+    /// before the ring is closed.
     void remember(int fd) noexcept;
     void forget() noexcept;
 

@@ -133,7 +133,8 @@ private:
 
 /// An entry that waits for readiness; `take` then makes the call. If the entry is the last of its
 /// chain, that happens as soon as it completes; if another waiter was faster, the entry is
-/// submitted again. start_at_once() does not start such an operation.
+/// submitted again. Elsewhere in a chain the entry only waits, and the element makes the call in
+/// result(). start_at_once() does not start such an operation.
 struct poll_then_try_op : sqe_slot {
     poll_then_try_op(const prepared_sqe& prepared, int (*f)(poll_then_try_op&) noexcept) noexcept
         : sqe_slot(prepared), take(f) {

@@ -30,13 +30,13 @@ public:
     /// immediately. `ring` is the constructor's argument again: loading the stored reference would
     /// slow down each operation.
     [[nodiscard]] bool submit_at_once(loop_ring& ring, sqe_slot& entry) noexcept;
-    /// Submits an operation that was held back ahead of the others, if the ring has space.
+    /// Takes an operation that is held back out of the queue and submits it, if the ring has space.
     void bypass_queue(io_op& op) noexcept;
     /// Removes an operation that was held back.
     void dequeue(io_op& op) noexcept;
     /// Submits what was held back, oldest first, as far as the limit and the queue allow.
     void admit_queued() noexcept;
-    /// Completes all operations that are held back with -ECANCELED.
+    /// Completes with -ECANCELED all operations that are held back.
     void cancel_queued() noexcept;
 
     /// Called when the last completion of a submission of `entries` entries has arrived.

@@ -148,8 +148,8 @@ public:
 
     // ---- a shutdown
 
-    /// Asks all remote operations to end. The tasks that own the awaits of those that have not
-    /// ended are held back, and all others are listed.
+    /// Asks all remote operations to end. Afterwards a task that owns the await of an outstanding
+    /// remote operation is held back; all others are listed.
     void hold_back() noexcept;
     [[nodiscard]] bool holds_back() const noexcept { return !held_back_.empty(); }
     /// The remote operation of an await has ended on this thread: if only this await holds back the

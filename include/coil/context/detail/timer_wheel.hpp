@@ -70,8 +70,8 @@ public:
 
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-    /// The time of the next check in ns: never later than the next deadline. `never` if there is
-    /// none.
+    /// The time of the next check in ns: never later than the tick of the next timer. `never` if
+    /// there is none.
     [[nodiscard]] std::int64_t next_ns() noexcept {
         if (size_ == 0) {
             return never;

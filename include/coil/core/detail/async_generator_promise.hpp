@@ -169,9 +169,8 @@ private:
     /// promise.
     static constexpr bool has_frame_of = alignof(element) <= 2 * sizeof(void*);
 
-    /// A stop was requested. If it was of an earlier next(), which no longer waits, it is
-    /// forgotten. Returns false if a callback of the request is the caller: the body remains
-    /// stopped.
+    /// A stop was requested. Resets the token if the request came from an earlier next(). Returns
+    /// false if a callback of that request is the caller: then the body remains stopped.
     [[gnu::cold]] bool renew_stop() noexcept {
         if (!outside_.is_passed_on()) {
             return false;

@@ -25,7 +25,8 @@ class task_owner {
 public:
     /// The coroutine is at its final suspension point; its result is in the promise.
     virtual void finished(promise_base& root) noexcept = 0;
-    /// The context shuts down: the coroutine will not be resumed.
+    /// The coroutine will not be resumed: its context destroys it, in a shutdown or on request, or
+    /// its executor has dropped it. Destroys the frame.
     virtual void abandoned(promise_base& root) noexcept = 0;
     /// For a root that an await waits for: the nearest root above that await, or null if unknown.
     /// May be called from any thread while the root exists.

@@ -118,7 +118,7 @@ inline void leave_context(promise_base& task) noexcept {
     begin_unowned(task);
 }
 
-/// listed, held_back, unowned → ended. An unowned task has left its context already.
+/// listed, unowned → ended. An unowned task has left its context already.
 inline void end_task(promise_base& task) noexcept {
     tasks_left_on_this_thread += is_unowned(task) ? 0 : 1;
     unlink_task(task);

@@ -42,8 +42,8 @@ public:
         return true;
     }
     /// Consumes and returns the text before the delimiter, and drops the delimiter. Returns nullopt
-    /// if no delimiter was read yet. Throws std::system_error (message_size) if the first `max`
-    /// bytes contain none.
+    /// if no delimiter was read yet. Throws std::system_error (message_size) if the text is longer
+    /// than `max` bytes.
     std::optional<std::string_view> take_until(char delimiter, std::size_t max);
     /// Consumes and returns all bytes; nullopt if there are none.
     std::optional<std::string_view> take_rest() noexcept;

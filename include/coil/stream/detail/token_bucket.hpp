@@ -34,8 +34,8 @@ public:
         }
         return tokens_ > 0 ? static_cast<std::size_t>(tokens_ / unit) : 0;
     }
-    /// For bytes that have passed. What has become available while they were waited for is counted
-    /// first: a full bucket does not fill up again from its state before a long wait.
+    /// Takes the tokens of bytes that have passed. Counts the time until now first: otherwise the
+    /// time that a transfer took would refill a bucket that was full during it.
     void take(std::size_t bytes) noexcept {
         if (!is_limited()) {
             return;

@@ -14,8 +14,8 @@ struct barrier_entry : sync_waiter {
 };
 
 /// The state of a barrier. The phase changes while the combining lock is held (see basic_group),
-/// and has changed when the call that completed it returns. An arrival that follows is therefore
-/// counted in the next phase. The thread that completes a phase waits for the lock.
+/// and has changed when the call that completed the phase returns. An arrival that follows is
+/// therefore counted in the next phase. The thread that completes a phase waits for the lock.
 template <class Entry, class Waiter, class Atomics = std_atomics>
 class basic_barrier
     : public basic_wait_queue<basic_barrier<Entry, Waiter, Atomics>, Waiter, Atomics> {
