@@ -74,7 +74,7 @@ def function_name(head):
 # ---- the headers and the library
 
 opcodes = dict(
-    re.findall(r"^\s+(\w+) = \d+,\s*// (\d+\.\d+)", pathlib.Path("include/coil/uring/abi/sqe.hpp").read_text(), re.M)
+    re.findall(r"^\s+(\w+) = \d+,\s*// (\d+\.\d+)", pathlib.Path("include/coil/uring/abi/opcode.hpp").read_text(), re.M)
 )
 
 builders = {}  # prep::NAME -> opcodes
@@ -218,7 +218,7 @@ for name, (man, opcode, linux, without, epoll) in rows.items():
     if not m:
         problem(f"{name}: '{linux}' is no version")
     elif version(m[1]) < version(first) or (m[1] != first and not m[2]):
-        problem(f"{name}: uring/abi/sqe.hpp says Linux {first}, the row {linux}")
+        problem(f"{name}: uring/abi/opcode.hpp says Linux {first}, the row {linux}")
     if name in calls and ("system call" in without) != bool(named & direct and not name.endswith("_direct") or "take_events" in str(calls[name] + helpers.get(f"{name}_element", []))):
         problem(f"{name}: '{without}' is not what src/uring/quick_calls.cpp does")
     ways = epoll_ways(named)
