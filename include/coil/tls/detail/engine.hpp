@@ -49,7 +49,8 @@ public:
     step close() noexcept;
     step update_keys() noexcept;
 
-    /// The buffer to receive into. Empty if there is no memory.
+    /// The buffer to receive into; a small one if there is no memory for the large one. Never
+    /// empty.
     [[nodiscard]] mutable_buffer input_room() noexcept;
     /// Reports what was received into input_room(); 0 is the end of the transport.
     void received(std::size_t size) noexcept;
