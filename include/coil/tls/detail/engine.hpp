@@ -40,7 +40,8 @@ public:
     engine& operator=(const engine&) = delete;
     ~engine();
 
-    /// Choose a side before the first handshake(): 0 or -errno. Repeated calls have no effect.
+    /// Choose a side before the first handshake(): 0 or -errno. Repeated calls have no effect;
+    /// -EINVAL for the other side.
     int begin_client(std::string&& name);
     int begin_server();
     step handshake() noexcept;
