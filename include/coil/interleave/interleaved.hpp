@@ -36,9 +36,9 @@ generator<R> interleaved_results(std::size_t width, Keys keys, F f) {
 ///     for (const entry* e : interleaved(16, keys, [&](int key) { return find(t, key); }))
 ///         ...
 ///
-/// At most `width` lookups run at a time, and at most four times as many results are kept for
-/// reordering. Between two elements the lookups are suspended: what they prefetched may leave the
-/// cache while the caller does other work.
+/// At most `width` lookups run at a time; at most four times as many results, rounded up to a power
+/// of two, are kept for reordering. Between two elements the lookups are suspended: what they
+/// prefetched may leave the cache while the caller does other work.
 ///
 /// An exception of a lookup propagates from begin() or ++ in place of its result, after the results
 /// of the keys before it; then the range has ended. Destroying the range destroys the lookups. A

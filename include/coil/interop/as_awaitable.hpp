@@ -22,9 +22,9 @@ namespace coil {
 ///
 /// Threading: the sender may complete on any thread. The task resumes on its context or executor.
 ///
-/// Cancellation: the receiver's environment has a stop token, which a stop request of the task
-/// stops. The await returns what the sender completes with. If a stop was requested before, the
-/// sender is not started, and the await throws std::system_error with
+/// Cancellation: a stop request of the task reaches the sender through the stop token of the
+/// receiver's environment. The await returns what the sender completes with. If a stop was
+/// requested before, the sender is not started, and the await throws std::system_error with
 /// std::errc::operation_canceled. The environment also has a scheduler: that of the task.
 ///
 /// Lifetime: if the frame is destroyed meanwhile, the destructor requests a stop and waits until

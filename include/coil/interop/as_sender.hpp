@@ -19,10 +19,11 @@ namespace coil {
 /// is moved into the sender, which can be connected once.
 ///
 /// Completion: on the context's thread, with set_value() and the result of the await, with
-/// set_error() and a std::exception_ptr, or, if the receiver's stop token was stopped and the await
-/// throws std::errc::operation_canceled, with set_stopped(). An io_result of -ECANCELED is a value.
-/// If the context is shut down, the task is stopped like any other; if its frame is destroyed, the
-/// operation completes with set_stopped() during the shutdown.
+/// set_error() and a std::exception_ptr, or, if a stop was requested through the receiver's token
+/// and the await throws std::errc::operation_canceled, with set_stopped(). An io_result of
+/// -ECANCELED is a value. A shutdown of the context ends the task like any other; if that destroys
+/// its frame, the operation completes with set_stopped() during the shutdown. If the task cannot be
+/// created, start() itself calls set_error().
 template <class V = default_vocabulary, awaitable A>
     requires(!std::is_lvalue_reference_v<A>)
 [[nodiscard]] detail::awaitable_sender<V, A> as_sender(A&& awaited) {

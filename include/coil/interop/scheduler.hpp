@@ -22,8 +22,8 @@ template <class V = default_vocabulary, executor E>
 /// its senders and its operations must not outlive the executor.
 ///
 /// schedule() returns a sender that completes on the executor: with set_stopped() if the executor
-/// was shut down or the receiver's stop token was stopped meanwhile, with set_error() if submitting
-/// to the executor throws. It allocates no memory.
+/// was shut down or a stop was requested through the receiver's token meanwhile, with set_error()
+/// if submitting to the executor throws. It allocates no memory.
 ///
 /// Two schedulers are equal if they refer to the same executor.
 template <class V>

@@ -27,8 +27,9 @@ struct process_output;
 ///     co_await write_all(p.stdin(), "b\na\nb\n");
 ///     auto [status, out, err] = co_await p.output();
 ///
-/// The child starts with default signal dispositions and an empty signal mask. It inherits only its
-/// standard streams, because coil opens every descriptor close-on-exec.
+/// The child starts with default signal dispositions and an empty signal mask. Of coil's
+/// descriptors it inherits only its standard streams, because coil opens all others close-on-exec;
+/// so should the rest of the program.
 ///
 /// A pipe holds 64 KiB. A child blocks when the pipe of its output is full: read while it runs, use
 /// output(), or redirect.
@@ -85,16 +86,18 @@ public:
     task<exit_status> wait();
     /// Reads stdout() and stderr() to their ends and waits for the process. If either has more than
     /// `limit` bytes, terminates the process as a cancelled wait() does, and throws
-    /// std::errc::message_size. If standard output is no pipe, `out` is what was written
-    /// to the pseudoterminal, if any; its input is not ended. Cancellation: as for wait().
+    /// std::errc::message_size. Closes stdin(). If standard output is not a pipe, `out` is what was
+    /// written to the pseudoterminal, if there is one; the end of its input is not signalled.
+    /// Cancellation: as for wait().
     task<process_output> output(std::size_t limit = 16 * 1024 * 1024);
 
     /// Sends a signal to the process, or to its group (new_process_group). It never reaches another
     /// process that has reused the pid. Returns 0, even for a process that has ended but was not
     /// waited for; -ESRCH after wait().
     io_result kill(int signal = SIGKILL) noexcept;
-    /// Sends SIGTERM, and SIGKILL after `grace`, and waits for the process. On a pseudoterminal it
-    /// sends SIGHUP as well, because interactive shells ignore SIGTERM.
+    /// Closes stdin(), sends SIGTERM, and SIGKILL after `grace`, and waits for the process. On a
+    /// pseudoterminal it sends SIGHUP as well, because interactive shells ignore SIGTERM.
+    /// Cancellation: sends SIGKILL without waiting for the rest of `grace`, and returns the status.
     task<exit_status> terminate(std::chrono::milliseconds grace);
 
 private:

@@ -21,7 +21,7 @@ struct process_options {
     /// The working directory; empty: the parent's.
     std::filesystem::path directory = {};
     /// Starts the child in a process group of its own. kill() then signals the whole group, which
-    /// includes the child's children. Signals of the terminal do not reach the group.
+    /// includes the child's children. Signals of the parent's terminal (Ctrl-C) do not reach it.
     bool new_process_group = false;
     /// The size of the window of a pseudoterminal; see pseudoterminal::resize().
     window_size window = {};

@@ -12,7 +12,7 @@ namespace detail {
 class spawn_plan;
 }
 
-/// The target to which a standard stream of a child process is connected.
+/// What a standard stream of a child process is connected to.
 class redirect {
 public:
     /// A pipe; its other end is process::stdin(), stdout() or stderr().
@@ -21,7 +21,8 @@ public:
     static redirect inherit() { return redirect(kind::inherit); }
     /// /dev/null.
     static redirect null() { return redirect(kind::null); }
-    /// A file. For output, it is created or truncated.
+    /// A file. For output, it is created or truncated. A relative path is relative to the parent's
+    /// directory, whatever process_options::directory is.
     static redirect file(std::filesystem::path path) {
         redirect to(kind::file);
         to.path_ = std::move(path);

@@ -24,8 +24,8 @@ struct window_size {
     friend constexpr bool operator==(const window_size&, const window_size&) noexcept = default;
 };
 
-/// The size of the window of a terminal; nullopt if the descriptor is not a terminal. A program is
-/// told about changes by SIGWINCH (signal_set). Does not block.
+/// The size of a terminal's window; nullopt if the descriptor is not a terminal. SIGWINCH reports
+/// changes (signal_set). Does not block.
 [[nodiscard]] std::optional<window_size> terminal_size(int fd = STDOUT_FILENO) noexcept;
 
 /// Puts a terminal or a serial port into raw mode while the object exists: every byte is read at
@@ -35,13 +35,14 @@ struct window_size {
 ///     co_await keys.read_some(buf);
 ///
 /// The destructor restores the previous mode, also when an exception ends the scope. A program that
-/// is killed leaves the terminal in raw mode.
+/// is killed leaves the terminal in raw mode. Each change of the mode blocks until the terminal has
+/// transmitted its pending output (tcsetattr(3), TCSADRAIN).
 ///
 /// Threading: any thread; the mode belongs to the terminal, so use one object at a time. The
 /// descriptor must stay open.
 class raw_mode {
 public:
-    /// Throws std::system_error: std::errc::inappropriate_io_control_operation if it is no
+    /// Throws std::system_error: std::errc::inappropriate_io_control_operation if it is not a
     /// terminal.
     explicit raw_mode(int fd = STDIN_FILENO);
     raw_mode(raw_mode&& other) noexcept;
@@ -84,9 +85,9 @@ public:
     /// byte_sink. A terminal that is not in raw mode accepts at most 4095 bytes of one line, and
     /// discards the rest of a longer line.
     operation write_some(const_buffer from) noexcept { return end_.write_some(from); }
-    /// Types the end of the input (Ctrl-D), which is one after a complete line: 0 or -errno;
-    /// -EOPNOTSUPP in raw mode, and if no character is set for the end of input (`stty eof undef`).
-    /// Writing remains possible.
+    /// Writes the end-of-file character (Ctrl-D): 0 or -errno. The programs see the end of their
+    /// input if it follows a complete line. -EOPNOTSUPP in raw mode, and if no such character is
+    /// set (`stty eof undef`). Writing remains possible.
     task<io_result> shutdown_write();
 
     /// Resizes the window; the programs on the terminal get SIGWINCH: 0 or -errno, at once.
@@ -98,7 +99,7 @@ private:
 
 namespace detail {
 
-/// Opens a pseudoterminal and returns it and the path of the side of its programs. Throws.
+/// Opens a pseudoterminal; returns its controlling side and the path of the other side. Throws.
 std::pair<pseudoterminal, std::string> open_pseudoterminal(const window_size& size);
 
 } // namespace detail

@@ -13,7 +13,7 @@ struct fault_plan {
     // Faults that a correct program does not notice, because the runtime handles them.
     unsigned delay_completion = 0;  ///< a completion is posted later than its call ended
     unsigned delay_turn = 0;        ///< a runnable context is delayed (a delayed wake-up)
-    unsigned late_after_cancel = 0; ///< a cancellation comes too late: the call completes by itself
+    unsigned late_after_cancel = 0; ///< a cancellation is too late: the call completes normally
     unsigned delay_link =
         0; ///< a linked call starts late; until then cancellation does not find it
     unsigned end_multishot = 0;   ///< a multishot request ends after a completion, without F_MORE
@@ -24,7 +24,7 @@ struct fault_plan {
     // Faults that a program sees and must handle.
     unsigned short_transfer = 0; ///< a read, write, send or receive transfers less than possible
     /// A call that may wait is interrupted without effect. coil's operations report the kernel's
-    /// EINTR as -ECANCELED, although no stop was requested; accept reports EINTR.
+    /// EINTR as -ECANCELED, although no stop was requested, except accept, which returns -EINTR.
     unsigned interrupt = 0;
     unsigned cancel = 0;          ///< a call fails with ECANCELED, as when its thread exits
     unsigned no_buffers = 0;      ///< a send or connect fails with ENOBUFS

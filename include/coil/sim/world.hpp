@@ -38,8 +38,10 @@ public:
 /// (world_options::turn). now(), timers and every steady clock that coil reads follow it; so does
 /// coil::context_clock::now(), but not std::chrono::steady_clock::now().
 ///
-/// Threading: everything runs on the thread that constructed it, including the work that tasks pass
-/// to blocking(), asyncify() and thread pools, which runs at a later simulated time.
+/// Threading: use it on the thread that constructed it. Everything runs on that thread, including
+/// the work that tasks pass to blocking(), asyncify() and thread pools, which runs at a later
+/// simulated time. While a destructor waits in the middle of a turn, other turns run on a helper
+/// thread; only one thread executes at a time.
 class world {
 public:
     using duration = std::chrono::nanoseconds;

@@ -50,7 +50,7 @@ using stream = basic_stream<net::socket>;
 /// or shutdown continues when it is called again. A cancelled read has consumed nothing, and a
 /// cancelled write has accepted nothing. A write that had already accepted data returns the number
 /// of bytes instead of -ECANCELED, and the next call sends the rest. If a coroutine is destroyed
-/// while it awaits a call, the next call fails with -EPROTO if a transfer was in flight.
+/// while a call transfers data, the connection is unusable: later calls return -EPROTO.
 template <byte_stream Transport>
 class basic_stream {
 public:
@@ -68,12 +68,12 @@ public:
         "pass the name that the server's certificate must have: handshake(\"example.org\")");
 
     /// A client's handshake: 0. The server's certificate must be valid for `name`, a host name or a
-    /// numeric address. A host name is also sent to the server (SNI). An empty name fails with
-    /// -EINVAL unless the context allows unverified peers.
+    /// numeric address. A host name is also sent to the server (SNI). -EINVAL: an empty name,
+    /// unless the context allows unverified peers; an invalid name; the context of a server.
     COIL_CORO_WRAPPER task<io_result> handshake(std::string name) {
         return detail::connect(*c_, std::move(name));
     }
-    /// A server's handshake: 0.
+    /// A server's handshake: 0. -EINVAL with the context of a client.
     COIL_CORO_WRAPPER task<io_result> accept() { return detail::accept(*c_); }
 
     /// byte_stream: bytes read; 0 after the peer's close_notify.
@@ -90,14 +90,15 @@ public:
     COIL_CORO_WRAPPER task<io_result> shutdown() { return detail::close(*c_); }
 
     /// TLS 1.3: uses new keys from now on and asks the peer to do the same. OpenSSL does this by
-    /// itself when a key has encrypted enough. -EOPNOTSUPP with TLS 1.2.
+    /// itself when a key has encrypted enough. -EOPNOTSUPP with TLS 1.2; -EAGAIN if OpenSSL cannot
+    /// do it now.
     COIL_CORO_WRAPPER task<io_result> update_keys() { return detail::update_keys(*c_); }
 
     /// A session for resume(), or an empty one. With TLS 1.3 the server sends it after the
     /// handshake: call this after a read.
     [[nodiscard]] tls::session session() const { return c_->engine.session(); }
-    /// Offers a session to the server; call it before the handshake. If the server refuses the
-    /// session, the handshake is a full one.
+    /// Offers a session to the server; call it before the handshake. The handshake is a full one if
+    /// the server refuses the session, or if it is the session of another name.
     void resume(const tls::session& s) { c_->engine.resume(s); }
     /// Whether the handshake resumed a session.
     [[nodiscard]] bool resumed() const noexcept { return c_->engine.resumed(); }

@@ -57,9 +57,9 @@ public:
     /// Executes `request` synchronously, without the ring: for constructors and destructors, and
     /// for calls that io_uring lacks (perform.hpp). Returns what a completion would report: a value
     /// >= 0 or -errno; -EOPNOTSUPP for requests that cannot be executed this way. Never waits for
-    /// a peer. The default makes the plain system call; a backend with files of its own
-    /// overrides it. May be called by any thread that may use the ring; if has_own_world() is
-    /// false, by every thread.
+    /// a peer. The default makes the plain system call; a backend with files of its own overrides
+    /// it. May be called on any thread that may use the ring; if has_own_world() is false, on every
+    /// thread.
     virtual int perform(const sqe& request) noexcept;
 
     /// Whether the backend has files, sockets and processes of its own (a simulation), so that no

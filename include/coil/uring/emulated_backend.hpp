@@ -151,8 +151,8 @@ protected:
     /// io_uring_register(2) operations that the base class does not implement.
     virtual int control_more(register_op op, void* arg, unsigned count) noexcept;
 
-    /// Called while the ring is set up. Returns 0, or the -errno of the setup; may then be called
-    /// again.
+    /// Called while the ring is set up. Returns 0, or the -errno with which the setup fails; a
+    /// later attempt calls it again.
     virtual int open_world() noexcept { return 0; }
     /// The ring was set up enabled, or has just been enabled: the calling thread is the ring's
     /// thread.
@@ -165,8 +165,8 @@ protected:
     void complete(request& r, int result, std::uint32_t flags = 0) noexcept;
 
     /// Posts one result of a multishot request that continues, with cqe_flag::more. Returns false
-    /// if the completion queue is full: the request must then end, like those of io_uring: call
-    /// complete() with its next result.
+    /// if the completion queue is full. The request must then end, as in io_uring: call complete()
+    /// with its next result.
     [[nodiscard]] bool part(request& r, int result, std::uint32_t flags = 0) noexcept;
 
     /// Posts a completion that belongs to no request of this ring (msg_ring from another ring).

@@ -21,7 +21,8 @@ namespace coil::uring {
 ///   If a file is closed before the backend has seen its end (a closed peer, an error), and another
 ///   file reuses the number, the first wait on the new file may notice an event up to 2 ms late, or
 ///   not at all if the new file is also closed by a plain close(2) before that.
-/// - A multishot poll reports the states that each loop turn finds, not each change between turns.
+/// - A multishot poll reports the states that each wait for events finds, not the changes in
+///   between.
 /// - A ring belongs to the process that created it; a child process cannot use it.
 /// - Cancellation by descriptor compares files. Without kcmp(2), which sandboxes forbid, two
 ///   numbers count as the same file only if they name the same socket.

@@ -10,14 +10,14 @@
 #include <sys/statvfs.h>
 #include <sys/types.h>
 
-// Synchronous calls, described as submission entries. Programs make some calls where no completion
-// can be awaited (constructors, destructors), and some that io_uring lacks. backend::perform passes
+// Synchronous calls, described as submission entries: for places where no completion can be awaited
+// (constructors, destructors), and for calls that io_uring lacks. backend::perform passes
 // these entries to the backend on which the program runs.
 
 namespace coil::uring {
 
-/// The first descriptor of backends with files of their own (backend::has_own_world). Linux never
-/// receives such a number.
+/// The first descriptor of backends with files of their own (backend::has_own_world). Such a number
+/// is never passed to Linux.
 inline constexpr int first_world_descriptor = 1 << 24;
 
 /// Opcodes for backend::perform only: system calls that io_uring lacks. Rings reject them.

@@ -91,7 +91,8 @@ inline sqe timeout_multishot(const timespec* ts, unsigned count = 0) noexcept {
     return prep::timeout(ts, count, timeout_flag::multishot);
 }
 
-/// Cancels the timeout with that user_data: 0, -ENOENT, or -EBUSY if it is already expiring.
+/// Cancels the timeout with that user_data: 0, -ENOENT (not found, or it has expired), or -EALREADY
+/// if it is expiring.
 constexpr sqe timeout_remove(std::uint64_t user_data) noexcept {
     return detail::entry(opcode::timeout_remove, -1, user_data);
 }
@@ -105,7 +106,8 @@ inline sqe timeout_update(std::uint64_t user_data, const timespec* ts,
 }
 
 /// Limits the preceding entry, which must carry sqe_flag::io_link: cancels it on expiry. Completes
-/// with -ETIME on expiry, otherwise with -ECANCELED.
+/// with -ECANCELED if that entry ends first, otherwise with -ETIME, or with the error of the
+/// cancellation (-ENOENT, -EALREADY).
 inline sqe link_timeout(const timespec* ts, std::uint32_t flags = 0) noexcept {
     sqe s = detail::entry(opcode::link_timeout, -1, detail::address(ts), 1);
     s.timeout_flags = flags;

@@ -45,7 +45,8 @@ constexpr sqe listen(int fd, int backlog) noexcept {
     return detail::entry(opcode::listen, fd, 0, static_cast<std::uint32_t>(backlog));
 }
 
-/// accept4(2). `addr` and `len` (in: capacity, out: size) may be null; both live until completion.
+/// accept4(2). `addr` and `len` (in: capacity, out: size) may be null; both must live until
+/// completion.
 inline sqe accept(int fd, ::sockaddr* addr, ::socklen_t* len, int flags) noexcept {
     sqe s = detail::entry(opcode::accept, fd, detail::address(addr), 0, detail::address(len));
     s.accept_flags = static_cast<std::uint32_t>(flags);
@@ -83,7 +84,7 @@ constexpr sqe shutdown(int fd, int how) noexcept {
 }
 
 // ---- sending. The data must live until completion. `flags` are send(2)'s MSG_*; with MSG_WAITALL
-// the kernel continues after a short transfer. `ioprio` takes recvsend_flag::*.
+// the kernel continues after a short transfer. sqe::ioprio takes recvsend_flag::*.
 
 inline sqe send(int fd, const void* buf, std::size_t len, int flags) noexcept {
     sqe s = detail::entry(opcode::send, fd, detail::address(buf), detail::io_length(len));
@@ -118,7 +119,7 @@ constexpr sqe send_bundle(int fd, int flags, unsigned group) noexcept {
 }
 
 /// Sends without a copy (Linux 6.0). The result comes with cqe_flag::more; a second completion,
-/// with cqe_flag::notif, says that the buffer may be reused. A failure may post only the first
+/// with cqe_flag::notif, reports that the buffer may be reused. A failure may post only the first
 /// completion, without cqe_flag::more.
 inline sqe send_zc(int fd, const void* buf, std::size_t len, int flags,
                    std::uint16_t zc_flags = 0) noexcept {
@@ -173,7 +174,7 @@ constexpr sqe recv_multishot(int fd, int flags, unsigned group) noexcept {
 }
 
 /// Like recv_multishot; each buffer starts with a recvmsg_out. Only msg_namelen and msg_controllen
-/// of the header are used; it lives until the last completion.
+/// of the header are used; it must live until the last completion.
 inline sqe recvmsg_multishot(int fd, ::msghdr* msg, int flags, unsigned group) noexcept {
     sqe s = prep::recvmsg(fd, msg, flags);
     s.ioprio = recvsend_flag::recv_multishot;
@@ -182,7 +183,7 @@ inline sqe recvmsg_multishot(int fd, ::msghdr* msg, int flags, unsigned group) n
     return s;
 }
 
-// ---- options (Linux 6.7). The value lives until completion.
+// ---- options and names (Linux 6.7). The value must live until completion.
 
 /// getsockopt(2); the result is the value's length.
 inline sqe getsockopt(int fd, int level, int name, void* value, ::socklen_t len) noexcept {
@@ -202,8 +203,8 @@ inline sqe setsockopt(int fd, int level, int name, const void* value, ::socklen_
     return s;
 }
 
-/// getsockname(2), or getpeername(2) if `peer`. `len` is the capacity on entry and the length of
-/// the address on completion.
+/// getsockname(2), or getpeername(2) if `peer` (Linux 6.19). `*len` is the capacity on entry and
+/// the length of the address on completion; both `addr` and `len` must live until completion.
 inline sqe getsockname(int fd, ::sockaddr* addr, ::socklen_t* len, bool peer = false) noexcept {
     sqe s = uring_cmd(fd, socket_command::getsockname);
     s.addr = detail::address(addr);

@@ -113,8 +113,6 @@ public:
     /// The number of entries committed but not yet consumed by the kernel.
     unsigned sq_ready() const noexcept { return tail_ - load_acquire(sq_head_); }
 
-    // ---- the one system call
-
     /// Calls `f(const sqe&)`, oldest first, for each entry that was committed since the previous
     /// call with the same `seen` and that the kernel has not consumed. `seen` is 0 before the first
     /// call. Entries that the kernel has refused are still ready, but are not visited again.
@@ -129,6 +127,8 @@ public:
         }
     }
 
+    // ---- the one system call
+
     /// Publishes and submits all committed entries. Then posts and waits for completions if
     /// requested: with `min_complete` > 0, with a `timeout`, or with enter_flag::getevents in
     /// `extra_flags`. Makes no system call if there is nothing to do.
@@ -138,7 +138,7 @@ public:
     /// for at least this long, then return as soon as there is one.
     ///
     /// Returns the number of entries consumed, or -errno if none was consumed and no completion is
-    /// available: -EINTR (a signal), -ETIME (the timeout), -EBUSY or -EAGAIN (reap completions
+    /// available: -EINTR (a signal), -ETIME (the timeout), -EBUSY or -EAGAIN (consume completions
     /// first), -EBADR (completions were lost, see cq_overflow()), -EEXIST (the wrong thread),
     /// -EBADFD (not enabled). A wait that ended early may therefore return 0 or more with fewer
     /// completions than requested; the expiry of a prep::timeout also ends every wait.
@@ -278,7 +278,7 @@ public:
     std::chrono::steady_clock::time_point now() noexcept { return backend_->now(); }
     int native_handle() const noexcept { return backend_->native_handle(); }
 
-    /// Entries the kernel skipped because of an invalid index array: always 0.
+    /// The entries that the kernel skipped because of an invalid index array: always 0.
     unsigned sq_dropped() const noexcept { return load_relaxed(sq_dropped_); }
 
     /// Completions lost because the kernel had no memory to keep them beside a full queue. A queue

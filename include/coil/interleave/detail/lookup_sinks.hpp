@@ -52,8 +52,8 @@ private:
     std::size_t size_;
 };
 
-/// Brings results into the order of the keys. Keeps at most 4 results per lookup that runs, so that
-/// one slow lookup stops the others only when they are that far ahead.
+/// Brings results into the order of the keys. Keeps at most 4 results per slot, rounded up to a
+/// power of two, so that one slow lookup stops the others only when they are that far ahead.
 template <class R>
 class in_order_window {
 public:

@@ -14,7 +14,8 @@
 
 namespace coil::detail {
 
-/// How long a computation runs before it lets the context's other coroutines run.
+/// The length of the slices of a computation, between which the context's other coroutines run, and
+/// how often a slice reads the clock.
 class slice_meter {
 public:
     static constexpr std::int64_t slice_ns = 50'000;
@@ -38,7 +39,7 @@ private:
     std::size_t steps_ = 64;
 };
 
-/// Runs lookups for a slice on the current context. Returns whether any is left.
+/// Runs lookups for a slice on the current context. Returns whether any lookup is left.
 template <class Lookups>
 bool run_slice(Lookups& lookups, slice_meter& meter) {
     event_loop& clock = required_loop();

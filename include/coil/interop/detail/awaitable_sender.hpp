@@ -133,7 +133,7 @@ private:
         }
     }
 
-    // The receiver may destroy the operation.
+    // These complete the receiver, which may destroy the operation.
 
     template <class... Args>
     void succeed(Args&&... result) noexcept {

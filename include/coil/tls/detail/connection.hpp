@@ -31,7 +31,7 @@ struct connection {
     detail::engine engine;
 };
 
-/// Locks, unless the task is cancelled: 0 or -ECANCELED.
+/// Locks the mutex: 0, or -ECANCELED if the task is cancelled.
 inline task<io_result> acquire(mutex& m) {
     try {
         co_await m.lock();
@@ -117,7 +117,7 @@ task<io_result> receive(connection<Transport>& c, unsigned seen) {
     co_return io_result(1);
 }
 
-/// Sends the output of a step and, if it wants input, receives: 1, or -errno.
+/// For a step that wants input: sends its output, then receives. 1, or -errno.
 template <class Transport>
 task<io_result> exchange(connection<Transport>& c, unsigned seen) {
     if (c.engine.has_output()) {

@@ -40,7 +40,8 @@ public:
     engine& operator=(const engine&) = delete;
     ~engine();
 
-    /// Choose a side before the first handshake(): 0 or -errno. Repeated calls have no effect.
+    /// Choose a side before the first handshake(): 0 or -errno. Repeated calls have no effect;
+    /// -EINVAL for the other side.
     int begin_client(std::string&& name);
     int begin_server();
     step handshake() noexcept;
@@ -49,7 +50,8 @@ public:
     step close() noexcept;
     step update_keys() noexcept;
 
-    /// The buffer to receive into. Empty if there is no memory.
+    /// The buffer to receive into; a small one if there is no memory for the large one. Never
+    /// empty.
     [[nodiscard]] mutable_buffer input_room() noexcept;
     /// Reports what was received into input_room(); 0 is the end of the transport.
     void received(std::size_t size) noexcept;
