@@ -15,14 +15,14 @@ class rate_limit {
 
 public:
     rate_limit(double per_second, double burst) : rate_(per_second), burst_(burst) {}
-    /// Waits for a token. Callers are served in their order, because the mutex is fair.
+    /// Waits for a token, in order, because the mutex is fair. Throws if the task is asked to stop.
     task<> acquire() {
         const auto guard = co_await queue_.lock_guard();
         const std::chrono::duration<double> past = steady_clock::now() - last_;
         last_ = steady_clock::now();
         tokens_ = std::min(burst_, tokens_ + past.count() * rate_) - 1;
         if (tokens_ < 0) {
-            co_await sleep_for(std::chrono::duration<double>(-tokens_ / rate_));
+            (co_await sleep_for(std::chrono::duration<double>(-tokens_ / rate_))).value();
         }
     }
 };

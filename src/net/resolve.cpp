@@ -13,6 +13,7 @@
 #include <coroutine>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -106,7 +107,7 @@ public:
 private:
     enum class state { wanted, answered, left, abandoned };
 
-    void add_addresses(const std::string& host, int flags) noexcept {
+    void add_addresses(const std::string& host, int flags) noexcept try {
         ::addrinfo hints{};
         hints.ai_flags = flags;
         hints.ai_socktype = SOCK_STREAM; // otherwise every address is returned once per socket type
@@ -120,6 +121,8 @@ private:
                 addresses_.emplace_back(a->ai_addr, a->ai_addrlen);
             }
         }
+    } catch (const std::bad_alloc&) {
+        error_ = EAI_MEMORY;
     }
 
     void finish() noexcept {

@@ -142,6 +142,7 @@ private:
     std::vector<bound_name> names_;
     std::unordered_map<std::uint64_t, waiting_list<waiter>> futexes_;
     std::uint16_t next_port_ = 32768;
+    unsigned next_unix_name_ = 0; // of those that bind(2) chooses
     std::uint64_t next_file_number_ = std::uint64_t{1} << 32;
 
     static constexpr int first_held = 1 << 28;

@@ -47,7 +47,7 @@ int machine::take_name(endpoint& e, socket_file& s, bool reuse_address, bool reu
     if (e.family == AF_UNIX) {
         if (e.path.empty()) {
             char text[8];
-            std::snprintf(text, sizeof text, "%05x", static_cast<unsigned>(next_port_++));
+            std::snprintf(text, sizeof text, "%05x", next_unix_name_++ & 0xfffffU);
             e.path = std::string(1, '\0') + text;
             mine.where = e;
         } else if (e.path.front() != '\0') {

@@ -161,11 +161,17 @@ int open_file::allocate(const uring::sqe& entry) {
     const auto mode = static_cast<int>(entry.len);
     const auto offset = static_cast<std::int64_t>(entry.off);
     const auto length = static_cast<std::int64_t>(entry.addr);
-    if (!writes()) {
-        return -EBADF;
-    }
     if (offset < 0 || length <= 0) {
         return -EINVAL;
+    }
+    constexpr int kinds = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE;
+    const bool punches = (mode & FALLOC_FL_PUNCH_HOLE) != 0;
+    if ((mode & ~(FALLOC_FL_KEEP_SIZE | kinds)) != 0 || (mode & kinds) == kinds ||
+        (punches && (mode & FALLOC_FL_KEEP_SIZE) == 0)) {
+        return -EOPNOTSUPP;
+    }
+    if (!writes()) {
+        return -EBADF;
     }
     if (!node->is_regular()) {
         return node->is_directory() ? -EISDIR : -ENODEV;
@@ -175,14 +181,7 @@ int open_file::allocate(const uring::sqe& entry) {
     if (end > largest_file) {
         return -EFBIG;
     }
-    constexpr int known = FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE;
-    if ((mode & ~known) != 0) {
-        return -EOPNOTSUPP;
-    }
-    if ((mode & FALLOC_FL_PUNCH_HOLE) != 0) {
-        if ((mode & FALLOC_FL_KEEP_SIZE) == 0) {
-            return -EOPNOTSUPP;
-        }
+    if (punches) {
         node->zero(entry.off, entry.addr);
         return 0;
     }
@@ -219,10 +218,11 @@ int open_file::perform(const uring::sqe& entry) {
     default:
         return -EINVAL;
     }
-    if (base + offset < 0) {
+    std::int64_t position = 0;
+    if (__builtin_add_overflow(base, offset, &position) || position < 0) {
         return -EINVAL;
     }
-    position_ = static_cast<std::uint64_t>(base + offset);
+    position_ = static_cast<std::uint64_t>(position);
     if (node->is_directory() && position_ == 0) {
         names_.clear();
     }

@@ -149,6 +149,7 @@ step engine::close() noexcept {
 }
 
 step engine::update_keys() noexcept {
+    check_context();
     if (const io_result refused = refusal(); refused < 0) {
         return {refused};
     }

@@ -108,6 +108,16 @@ task<> sizes(std::string directory) {
     co_await gives(io::ftruncate(fd, -1), -EINVAL);
     co_await gives(io::fallocate(fd, 0, 0, 100), 0);
     co_await gives(size_of(fd), 100);
+    constexpr int punch = FALLOC_FL_PUNCH_HOLE;
+    co_await gives(io::fallocate(fd, punch, 0, 10), -EOPNOTSUPP, "only with KEEP_SIZE");
+    co_await gives(io::fallocate(fd, punch | FALLOC_FL_KEEP_SIZE | FALLOC_FL_ZERO_RANGE, 0, 10),
+                   -EOPNOTSUPP);
+    co_await gives(io::fallocate(fd, punch | FALLOC_FL_KEEP_SIZE, 0, 10), 0);
+    const int reader = co_await opened(directory + "f", O_RDONLY);
+    co_await gives(io::fallocate(reader, 0, 0, 0), -EINVAL, "before the missing permission");
+    co_await gives(io::fallocate(reader, punch, 0, 10), -EOPNOTSUPP);
+    co_await gives(io::fallocate(reader, 0, 0, 10), -EBADF);
+    co_await gives(io::close(reader), 0);
     co_await gives(io::fsync(fd), 0);
     co_await gives(io::fdatasync(fd), 0);
     co_await gives(io::close(fd), 0);
