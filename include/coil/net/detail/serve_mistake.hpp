@@ -21,17 +21,17 @@ enum class serve_mistake { none, no_handler, order, split_address, handler, numb
 
 template <class Handler, class... Rest>
 constexpr serve_mistake mistake_behind_address() noexcept {
-    if constexpr (sizeof...(Rest) == 0) {
-        return serve_mistake::none; // serve() itself checks the handler
-    } else if constexpr (std::integral<std::remove_cvref_t<Handler>>) {
-        return serve_mistake::split_address;
-    } else if constexpr (!handles_connections<Handler>) {
-        return serve_mistake::handler;
-    } else if constexpr ((std::integral<std::remove_cvref_t<Rest>> || ...)) {
-        return serve_mistake::number;
-    } else {
-        return serve_mistake::none;
+    serve_mistake found = serve_mistake::none;
+    if constexpr (sizeof...(Rest) > 0) { // otherwise serve() itself checks the handler
+        if constexpr (std::integral<std::remove_cvref_t<Handler>>) {
+            found = serve_mistake::split_address;
+        } else if constexpr (!handles_connections<Handler>) {
+            found = serve_mistake::handler;
+        } else if constexpr ((std::integral<std::remove_cvref_t<Rest>> || ...)) {
+            found = serve_mistake::number;
+        }
     }
+    return found;
 }
 
 template <class... Nothing>
