@@ -67,7 +67,7 @@ public:
 private:
     friend blocking_pool& default_blocking_pool();
     struct worker;
-    class watched;
+    class watched; // NOLINT(*-virtual-class-destructor): final
     template <class F>
     class executed;
 

@@ -112,7 +112,7 @@ public:
 
 private:
     class worker;
-    struct state;
+    struct state; // NOLINT(*-virtual-class-destructor): final
 
     static thread_pool_options with_threads(unsigned threads) {
         thread_pool_options options;
