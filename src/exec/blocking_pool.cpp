@@ -89,11 +89,6 @@ blocking_pool::~blocking_pool() {
     if (pool_of_this_thread == this) {
         detail::end_with_misuse("a blocking_pool is destroyed by one of its own calls.");
     }
-    if (watched_ != nullptr) {
-        auto* const made = static_cast<watched*>(watched_);
-        made->end();
-        delete made;
-    }
     std::unique_lock lock(mutex_);
     ending_ = true;
     for (worker* w = idle_; w != nullptr; w = w->earlier) {
@@ -107,8 +102,15 @@ blocking_pool::~blocking_pool() {
         lock.lock();
     }
     ended_.wait(lock, [this] { return threads_ == 0 && waiting_for_room_ == 0; });
-    if (has_ended_) {
-        lock.unlock();
+    const bool has_ended = has_ended_;
+    lock.unlock();
+    // Not earlier: the thread of a call that was withdrawn may still be in begin_watching().
+    if (watched_ != nullptr) {
+        auto* const made = static_cast<watched*>(watched_);
+        made->end();
+        delete made;
+    }
+    if (has_ended) {
         ::pthread_join(last_ended_, nullptr);
     }
 }
