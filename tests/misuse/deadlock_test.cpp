@@ -1,6 +1,6 @@
 // Tasks that wait for ever: the context reports them once.
 
-#include "support/run.hpp"
+#include "misuse/deadlocks.hpp"
 
 #include <atomic>
 #include <cerrno>
@@ -16,15 +16,11 @@
 #include <unistd.h>
 
 using namespace coil;
+using namespace coil_test;
 using namespace std::chrono_literals;
 
 namespace {
 
-task<> locks_twice(mutex& m) {
-    co_await m.lock();
-    co_await m.lock();
-}
-task<> receives(channel<int>& c) { co_await c.recv(); }
 task<> locks_both(mutex& a, mutex& b) {
     co_await a.lock();
     co_await sleep_for(1ms);
@@ -37,32 +33,7 @@ task<> locks_second_after_both_locked(mutex& a, mutex& b, latch& first_locks) {
     co_await b.lock();
 }
 
-class Deadlock : public testing::Test {
-protected:
-    void SetUp() override {
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-        GTEST_SKIP() << "ThreadSanitizer has a thread of its own";
-#endif
-#endif
-    }
-
-    /// Runs `begin` in a context that stops at the first report, and returns the reports.
-    std::string reported(const std::function<void(io_context&)>& begin) {
-        std::string text;
-        io_context* running = nullptr;
-        io_context_options options;
-        options.on_deadlock = [&](const std::string& report) {
-            text += report;
-            running->stop();
-        };
-        io_context ctx(options);
-        running = &ctx;
-        begin(ctx);
-        ctx.run();
-        return text;
-    }
-};
+class Deadlock : public deadlock_test {};
 
 TEST_F(Deadlock, InARunThatATaskOfAnotherContextHasCalled) {
     mutex m;

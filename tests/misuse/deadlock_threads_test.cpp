@@ -1,6 +1,6 @@
 // Tasks that wait for ever while the process has other threads, which only wait, too.
 
-#include "support/run.hpp"
+#include "misuse/deadlocks.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -10,42 +10,12 @@
 #include <thread>
 
 using namespace coil;
+using namespace coil_test;
 using namespace std::chrono_literals;
 
 namespace {
 
-task<> locks_twice(mutex& m) {
-    co_await m.lock();
-    co_await m.lock();
-}
-task<> receives(channel<int>& c) { co_await c.recv(); }
-
-class DeadlockBesideThreads : public testing::Test {
-protected:
-    void SetUp() override {
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-        GTEST_SKIP() << "ThreadSanitizer has a thread of its own";
-#endif
-#endif
-    }
-
-    /// Runs `begin` in a context that stops at the first report, and returns the reports.
-    std::string reported(const std::function<void(io_context&)>& begin) {
-        std::string text;
-        io_context* running = nullptr;
-        io_context_options options;
-        options.on_deadlock = [&](const std::string& report) {
-            text += report;
-            running->stop();
-        };
-        io_context ctx(options);
-        running = &ctx;
-        begin(ctx);
-        ctx.run();
-        return text;
-    }
-};
+class DeadlockBesideThreads : public deadlock_test {};
 
 /// The handler of a context stops it, so that a thread which waits for it continues.
 std::string reported_after_start(const std::function<task<>()>& begin,
