@@ -22,12 +22,7 @@ std::string reported_after_start(const std::function<task<>()>& begin,
                                  const std::function<void(io_context&, join_handle<>)>& wait) {
     std::string text;
     io_context* running = nullptr;
-    io_context_options options;
-    options.on_deadlock = [&](const std::string& report) {
-        text += report;
-        running->stop();
-    };
-    io_context ctx(options);
+    io_context ctx(stopped_by_report(text, running));
     running = &ctx;
     ctx.start();
     wait(ctx, ctx.spawn(begin()));

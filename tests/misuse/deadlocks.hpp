@@ -15,6 +15,16 @@ inline coil::task<> locks_twice(coil::mutex& m) {
 }
 inline coil::task<> receives(coil::channel<int>& c) { co_await c.recv(); }
 
+/// The options of a context, `running`, that stops at a report, which is appended to `text`.
+inline coil::io_context_options stopped_by_report(std::string& text, coil::io_context*& running) {
+    coil::io_context_options options;
+    options.on_deadlock = [&](const std::string& report) {
+        text += report;
+        running->stop();
+    };
+    return options;
+}
+
 /// The base of tests of the detection of deadlocks.
 class deadlock_test : public testing::Test {
 protected:
@@ -30,12 +40,7 @@ protected:
     static std::string reported(const std::function<void(coil::io_context&)>& begin) {
         std::string text;
         coil::io_context* running = nullptr;
-        coil::io_context_options options;
-        options.on_deadlock = [&](const std::string& report) {
-            text += report;
-            running->stop();
-        };
-        coil::io_context ctx(options);
+        coil::io_context ctx(stopped_by_report(text, running));
         running = &ctx;
         begin(ctx);
         ctx.run();
