@@ -11,7 +11,6 @@
 #include <coil/context/runtime.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -119,15 +118,15 @@ public:
 private:
     static bool add(event_loop& loop, void* argument) noexcept {
         auto& to = *static_cast<census*>(argument);
-        // the inbox first: see loop_signals::lonely_waits
+        // the inbox first: see lonely_wait_count
         const bool has_message = !loop.inbox_.holds_nothing();
         const std::uint32_t waits = lonely_waits(loop);
-        if (waits % 2 == 0 && nested_run::is_here(loop)) {
+        if (!lonely_wait_count::is_wait(waits) && nested_run::is_here(loop)) {
             return true; // one of its tasks has called run() of the loop that takes the census
         }
         ++to.threads_;
         to.changes_ += waits;
-        return !has_message && waits % 2 != 0;
+        return !has_message && lonely_wait_count::is_wait(waits);
     }
 
     bool all_wait_ = false;
@@ -154,7 +153,7 @@ bool deadlock_detection::nested_run::is_here(const event_loop& loop) noexcept {
 }
 
 std::uint32_t deadlock_detection::lonely_waits(const event_loop& loop) noexcept {
-    return loop.signals_.lonely_waits.load(std::memory_order_seq_cst);
+    return loop.signals_.lonely_waits.value();
 }
 
 /// Called in a wait that only another thread can end, if there are tasks. The first, second,
@@ -180,7 +179,8 @@ bool deadlock_detection::check_is_due(event_loop& loop) noexcept {
 /// The clock is read here because most waits end before the loop sleeps.
 std::int64_t deadlock_detection::next_check_ns(event_loop& loop) noexcept {
     deadlock_checks& checks = loop.signals_.checks;
-    if (checks.is_reported || loop.tasks_.empty() || lonely_waits(loop) % 2 == 0) {
+    if (checks.is_reported || loop.tasks_.empty() ||
+        !lonely_wait_count::is_wait(lonely_waits(loop))) {
         return INT64_MAX;
     }
     if (checks.due_ns == 0) {
@@ -219,7 +219,7 @@ bool deadlock_detection::finds_one(event_loop& loop) {
 bool deadlock_detection::all_wait(runtime& all) noexcept {
     for (std::size_t i = 0; i < all.size(); ++i) {
         const event_loop& one = all.context(i).loop();
-        if (lonely_waits(one) % 2 == 0 && one.is_running()) {
+        if (!lonely_wait_count::is_wait(lonely_waits(one)) && one.is_running()) {
             return false;
         }
     }
@@ -231,11 +231,11 @@ bool deadlock_detection::all_wait(runtime& all) noexcept {
 /// that there is no deadlock. If several contexts begin to wait at the same time, at least one of
 /// them sees that all of them wait.
 bool deadlock_detection::reports(event_loop& loop) {
-    std::atomic<std::uint32_t>& own = loop.signals_.lonely_waits;
+    lonely_wait_count& own = loop.signals_.lonely_waits;
     if (loop.submissions_.has_queued() || loop.cancellations_.has_retries()) {
         return false;
     }
-    own.store(own.load(std::memory_order_relaxed) | 1U, std::memory_order_seq_cst);
+    own.begin();
     runtime* const all = loop.round_.takes_part() ? loop.round_.owner() : nullptr;
     const std::size_t size = all == nullptr ? 1 : all->size();
     const auto at = [&](std::size_t i) { return all == nullptr ? &loop : &all->context(i).loop(); };
@@ -258,7 +258,7 @@ bool deadlock_detection::reports(event_loop& loop) {
         return false;
     }
     loop.signals_.checks.is_reported = true;
-    own.fetch_add(1, std::memory_order_seq_cst); // the handler may wake other contexts
+    own.end(); // the handler may wake other contexts
     if (loop.options_.on_deadlock) {
         loop.options_.on_deadlock(text);
     } else {

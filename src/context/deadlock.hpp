@@ -36,7 +36,7 @@ public:
         const nested_run* const outer_;
     };
 
-    /// Any thread. See loop_signals::lonely_waits.
+    /// Any thread. See lonely_wait_count.
     [[nodiscard]] static std::uint32_t lonely_waits(const event_loop& loop) noexcept;
 
 private:

@@ -210,10 +210,7 @@ std::int64_t event_loop::next_deadline() noexcept {
 }
 
 void event_loop::deliver_inbox() noexcept {
-    const bool was_lonely = signals_.lonely_waits.load(std::memory_order_relaxed) % 2 != 0;
-    if (was_lonely) [[unlikely]] {
-        signals_.lonely_waits.fetch_add(1, std::memory_order_seq_cst);
-    }
+    const bool was_lonely = signals_.lonely_waits.end();
     queue_node* node = inbox_.take_all();
     if (node == nullptr) {
         return;
@@ -262,10 +259,8 @@ void event_loop::run() {
         ~ending() {
             loop.leave_round();
             loop.signals_.checks.interval_ns = 0;
-            if (loop.signals_.lonely_waits.load(std::memory_order_relaxed) % 2 != 0) {
-                // The end of a round ends a wait, too. The next run must not count as that wait.
-                loop.signals_.lonely_waits.fetch_add(1, std::memory_order_seq_cst);
-            }
+            // The end of a round ends a wait, too. The next run must not count as that wait.
+            loop.signals_.lonely_waits.end();
             loop.end_running();
         }
     };

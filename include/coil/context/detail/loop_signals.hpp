@@ -70,6 +70,34 @@ private:
     std::uint64_t seen_ = 0;
 };
 
+/// Counts the beginnings and ends of a loop's waits that only a message can end, so it is odd
+/// during such a wait. The loop counts the end of the wait before it empties its inbox; other
+/// threads read the inbox before this counter.
+class lonely_wait_count {
+public:
+    /// Owner only. No effect during a wait.
+    void begin() noexcept {
+        count_.store(count_.load(std::memory_order_relaxed) | 1U, std::memory_order_seq_cst);
+    }
+    /// Owner only. Returns whether there was a wait.
+    bool end() noexcept {
+        if (!is_wait(count_.load(std::memory_order_relaxed))) [[likely]] {
+            return false;
+        }
+        count_.fetch_add(1, std::memory_order_seq_cst);
+        return true;
+    }
+    /// Any thread.
+    [[nodiscard]] std::uint32_t value() const noexcept {
+        return count_.load(std::memory_order_seq_cst);
+    }
+    /// Whether a value was read during a wait.
+    [[nodiscard]] static bool is_wait(std::uint32_t value) noexcept { return value % 2 != 0; }
+
+private:
+    std::atomic<std::uint32_t> count_{0};
+};
+
 using stop_request = basic_stop_request<>;
 using work_guard = basic_work_guard<>;
 
@@ -89,10 +117,7 @@ struct loop_signals {
     work_guard guard;
     /// A service has delivered messages that are for the next run.
     std::atomic<bool> delivered_idle{false};
-    /// Counts the beginnings and ends of waits that only a message can end, so it is odd during
-    /// such a wait. The loop counts the end of the wait before it empties its inbox; other threads
-    /// read the inbox before this counter.
-    std::atomic<std::uint32_t> lonely_waits{0};
+    lonely_wait_count lonely_waits;
     deadlock_checks checks;
 };
 
