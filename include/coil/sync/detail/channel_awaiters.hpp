@@ -45,7 +45,9 @@ public:
     void expect_discard() { this->element = std::make_unique<channel_element<T>>(); }
     [[nodiscard]] bool has_failed() noexcept { return !this->succeeded() || out_of_memory_; }
 
-    std::optional<T> await_resume() {
+    // Inlined, so that the exception of a cancelled wait is thrown in the coroutine itself: each
+    // frame that it leaves takes about a quarter of the time of a cancellation.
+    [[gnu::always_inline]] std::optional<T> await_resume() {
         if (!this->succeeded()) [[unlikely]] {
             throw std::system_error(wait_cancelled("channel::recv"));
         }
@@ -116,7 +118,8 @@ public:
         }
     }
 
-    void await_resume() {
+    // Inlined for the same reason as that of receive_awaiter.
+    [[gnu::always_inline]] void await_resume() {
         if (!this->succeeded()) [[unlikely]] {
             throw std::system_error(wait_cancelled("channel::send"));
         }
