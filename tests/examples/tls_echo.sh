@@ -21,10 +21,19 @@ certificate() {
         fail "openssl made no certificate"
 }
 
-# ask TEXT: sends it and prints what comes back.
+# ask TEXT: sends it, and prints what comes back until the first line is complete.
 ask() {
-    { printf '%s\n' "$1"; sleep 0.5; } | timeout 8 openssl s_client -connect "127.0.0.1:$port" -CAfile "$tmp/cert.pem" \
-        -verify_hostname localhost -verify_return_error -quiet 2>"$tmp/client.err"
+    local try
+    : >"$tmp/answer"
+    {
+        printf '%s\n' "$1"
+        for ((try = 0; try < 800; try++)); do
+            [[ -s $tmp/answer ]] && break
+            sleep 0.01
+        done
+    } | timeout 8 openssl s_client -connect "127.0.0.1:$port" -CAfile "$tmp/cert.pem" -verify_hostname localhost \
+        -verify_return_error -quiet -no_ign_eof >"$tmp/answer" 2>"$tmp/client.err"
+    cat "$tmp/answer"
 }
 
 certificate first
@@ -38,9 +47,10 @@ grep -q 'CN = first' "$tmp/client.err" || fail "not the first certificate: $(cat
 certificate second
 kill -HUP "$server"
 for ((try = 0; try < 500; try++)); do
-    grep -q '^loaded' "$tmp/server.out" && break
+    grep -q '^reloaded' "$tmp/server.out" && break
     sleep 0.01
 done
+((try < 500)) || fail "the certificate was not reloaded: $(cat "$tmp/server.err")"
 [[ $(ask again) == again ]] || fail "again did not come back: $(cat "$tmp/client.err")"
 grep -q 'CN = second' "$tmp/client.err" || fail "not the second certificate: $(cat "$tmp/client.err")"
 
