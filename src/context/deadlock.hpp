@@ -13,9 +13,9 @@ class event_loop;
 /// Detects tasks that wait for ever, and reports them.
 class deadlock_detection {
 public:
-    /// Called before a wait that only another thread can end. Returns true if there is no such
-    /// thread although the loop, or another loop of its runtime, has tasks; then on_deadlock has
-    /// been called.
+    /// Called before a wait that only another thread can end. If there is no such thread although
+    /// the loop, or another loop of its runtime, has tasks, reports that once, to on_deadlock or to
+    /// stderr, and returns true.
     [[nodiscard, gnu::noinline, gnu::cold]] static bool reports(event_loop& loop);
     /// Called before the loop sleeps: when the wait is to be checked again, or INT64_MAX.
     [[nodiscard]] static std::int64_t next_check_ns(event_loop& loop) noexcept;

@@ -14,7 +14,7 @@ struct descriptor_target {
     enum class what : unsigned char { unknown, peer, local, file };
 
     what kind = what::unknown;
-    std::string text;   ///< the address of the peer, of the listening socket, or a path
+    std::string text;   ///< the address of the peer, that of a socket without a peer, or a path
     double idle_s = -1; ///< since the peer of a TCP socket last sent data; negative: unknown
 };
 

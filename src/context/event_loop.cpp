@@ -50,7 +50,7 @@ public:
         watched_.reset();
         loop_.metrics_.ready.set(loop_.ready_.size());
         loop_.stop_watching();
-        // The registration would keep the ring alive if the context is destroyed by another thread.
+        // The registration would keep the ring alive if another thread destroyed the context.
         loop_.ring_->unregister_ring_fd();
         if (loop_.options_.cpu_affinity >= 0) {
             ::sched_setaffinity(0, sizeof affinity_, &affinity_);
@@ -138,7 +138,7 @@ private:
             if (inbox_.empty()) {
                 poll_cq();
             } else {
-                deliver_inbox(); // now; completions are reaped at the end of the turn anyway
+                deliver_inbox(); // before the next turn; completions are reaped at its end anyway
             }
             return;
         }

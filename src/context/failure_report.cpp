@@ -65,7 +65,8 @@ struct machine_stack {
     }
 };
 
-/// Whether the function belongs to the report itself; these are above the one that has failed.
+/// Whether the function belongs to the report itself. Its frames are the innermost, inside that of
+/// the function that has failed.
 bool is_of_the_report(const backtrace_entry& entry) noexcept {
     for (const std::string_view name :
          {"machine_stack::take", "::print_all()", "print_running_task", "coil::detail::end_with_",

@@ -59,7 +59,7 @@ private:
     };
     struct frame {
         std::uintptr_t end;
-        promise_base* root; // the root of the tree to which the frame belongs
+        promise_base* root; // the listed task, or child of a nursery, that the frame belongs to
     };
 
     template <class Function>

@@ -24,7 +24,7 @@ uring::ring_options ring_options_for(const io_context_options& options) {
     wanted.cq_entries = options.cq_entries != 0 ? options.cq_entries : 8 * options.entries;
     wanted.start_disabled = true; // run() binds the ring to its thread
     if ((options.setup_flags & uring::setup::sqpoll) != 0) {
-        // With a polling kernel thread, the kernel refuses to run completion work on our thread.
+        // The kernel refuses these flags for a ring with a polling kernel thread.
         wanted.setup_flags &= ~(uring::setup::defer_taskrun | uring::setup::coop_taskrun |
                                 uring::setup::taskrun_flag);
     }
@@ -82,8 +82,8 @@ void loop_ring::open() {
     observed_ = 0;
 }
 
-/// The kernel frees the memory of a closed ring with a delay. Opening the new ring is therefore
-/// retried if it fails because of RLIMIT_MEMLOCK.
+/// The kernel frees the memory of a closed ring with a delay, and before Linux 5.12 rings count
+/// against RLIMIT_MEMLOCK. Opening the new ring is therefore retried if it fails with ENOMEM.
 void loop_ring::reopen() {
     constexpr int attempts = 50;
     for (int attempt = 1;; ++attempt) {

@@ -118,7 +118,7 @@ void stall_watchdog::add(watched_run& run) noexcept {
 void stall_watchdog::remove(watched_run& run) noexcept {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&run] { return !run.in_use_; });
-    if (run.is_reported_ && has_thread_) { // its last turn has ended, which was reported
+    if (run.is_reported_ && has_thread_) { // the end of its last turn is still to be reported
         run.has_left_ = true;
         changed_.notify_all();
         changed_.wait(lock, [this, &run] { return !run.in_use_ && (!run.is_reported_ || stops_); });

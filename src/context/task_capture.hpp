@@ -78,8 +78,8 @@ public:
 /// Cursors in the loop's lists mark the position. Reads only; runs no code of the program. Used on
 /// the loop's thread, or on another thread that has claimed the loop while it does not run.
 ///
-/// Each record is consistent: all of it was true at one time. Tasks that are spawned after the
-/// first step are not recorded, nor are tasks that end before the capture reaches them.
+/// Each record is consistent: all of it was true at one time. A task that is spawned after the
+/// first step may be missing, and one that ends before the capture reaches it is missing.
 class task_capture {
 public:
     task_capture(event_loop& loop, std::size_t limit) noexcept

@@ -66,7 +66,7 @@ void task_list::hold_while_away(promise_base& task, away_node& node,
         move(task, held_back_);
         task.next = held_by_one;
     } else if (task.link.is(task_state::held_back)) {
-        task.next = &task; // held by several
+        task.next = &task; // held back by several awaits
     }
 }
 

@@ -72,9 +72,9 @@ private:
     std::shared_ptr<job> self_; // while the message is in flight
 };
 
-/// The message is delivered twice in each turn: with the inbox, then as a posted function. Only the
-/// second delivery takes a step, because the inbox may be delivered in a destructor, where the tree
-/// of tasks must not be read.
+/// For each step the message is delivered twice: with the inbox, and in a later turn as a posted
+/// function. Only the second delivery takes a step, because the inbox may be delivered in a
+/// destructor, where the tree of tasks must not be read.
 void job::post(std::shared_ptr<job> self) noexcept {
     self_ = std::move(self);
     deliver = [](queue_node& node, event_loop& loop) noexcept {

@@ -61,7 +61,7 @@ struct recorder {
 /// Shared with the recorder, which keeps the events of threads that have ended.
 struct ring_of_thread {
     std::shared_ptr<trace_ring> ring;
-    std::uint64_t trace = 0; // the ring's; if `ring` is null, this trace has none left
+    std::uint64_t trace = 0; // that of the ring, or the one that had no ring for this thread
 };
 
 trace_ring* make_ring(ring_of_thread& here) noexcept {

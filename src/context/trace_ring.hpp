@@ -72,13 +72,13 @@ private:
     std::string name_;
 };
 
-/// All rings of the process, and the names in their events.
+/// The rings of the current or last trace, and the names in their events.
 struct trace_rings {
     std::vector<std::shared_ptr<const trace_ring>> rings;
     std::vector<std::string> names;
     std::uint64_t trace = 0;        // its number; the numbers of names begin with its low 16 bits
-    std::uint64_t lost_threads = 0; // threads that got no ring, because there are too many
-    std::uint64_t lost_names = 0;   // events that have no name, because there are too many
+    std::uint64_t lost_threads = 0; // threads without a ring: too many, or no memory
+    std::uint64_t lost_names = 0;   // events without a name: all names together are too large
 };
 [[nodiscard]] trace_rings all_trace_rings();
 /// Without the names: copying them would block threads that record a name.

@@ -78,7 +78,7 @@ void let_others_run_first() noexcept {
 struct blocking_pool::worker {
     worker* earlier = nullptr; // the worker that became idle before this one
     worker* later = nullptr;
-    detail::pool_job* job = nullptr; // assigned to it; it is then no longer in the list
+    detail::pool_job* job = nullptr; // assigned to this worker, which then is no longer idle
     std::condition_variable given;
 };
 

@@ -11,8 +11,9 @@ inline constexpr ::mode_t set_id_bits = S_ISUID | S_ISGID;
 /// The owner, group, permissions and access control list (acl(5)) of a file, and the rules by which
 /// a copy or a replacement takes them over. They give no user a right that the file did not give:
 ///
-/// - If a list is not copied, group and other users get at most what all of its entries grant. The
-///   group bits of st_mode are the mask of the list, not the rights of the group.
+/// - If a list is not copied, group and other users get at most what all of its entries except the
+///   owner's grant. The group bits of st_mode are the mask of the list, not the rights of the
+///   group.
 /// - A list that the copy inherits from its directory is removed by give_all().
 /// - If the group should be kept but cannot be set, the actual group gets no more than other users.
 /// - The set-user-ID and set-group-ID bits depend on more: give_id_bits().
@@ -48,7 +49,7 @@ private:
 
     struct ::stat status_{};
     std::string list_;            // as in the extended attribute; empty if there is none
-    ::mode_t everyone_ = S_IRWXO; // the rights that all entries of the list have in common
+    ::mode_t everyone_ = S_IRWXO; // what all entries of the list except the owner's grant
     bool is_list_known_ = true;
 };
 

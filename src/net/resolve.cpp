@@ -71,7 +71,7 @@ public:
         }
     }
 
-    /// The error, or no error if there are addresses. Valid after the result has been delivered.
+    /// The error of the look-up, if any. Valid after the result has been delivered.
     [[nodiscard]] std::error_code error() const noexcept {
         return error_ == EAI_SYSTEM ? std::error_code(system_error_, std::generic_category())
                                     : std::error_code(error_, resolver_category());

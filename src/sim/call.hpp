@@ -33,7 +33,7 @@ constexpr bool receives(uring::opcode op) noexcept {
            op == opcode::recv || op == opcode::recvmsg;
 }
 
-/// A call that waits for a file to change.
+/// A call that waits for a file or the word of a futex to change.
 class waiter : public list_link {
 public:
     virtual void try_again() noexcept = 0;

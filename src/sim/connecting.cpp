@@ -136,7 +136,7 @@ void stream_socket::offer(connection& c) {
     changed();
 }
 
-/// The listener is closing: pending connections are refused.
+/// The listener is closing: pending connections are reset.
 void stream_socket::refuse_offered() {
     for (const ref<connection>& c : half_open_) {
         c->listener_ = nullptr;

@@ -47,7 +47,7 @@ private:
     enum class stage : std::uint8_t {
         over,
         late,    // linked, and not started yet
-        waiting, // waiting for a file to change; in its list
+        waiting, // waiting for a file or a futex; in its list
         timed,   // waiting for a point in time
         ready,   // to be attempted again
         done,    // complete, with `result_`

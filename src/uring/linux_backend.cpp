@@ -39,7 +39,7 @@ public:
         }
         data_ = p;
         size_ = size;
-        // A child process shares this memory with its parent and must not write to it.
+        // Otherwise a child process would share this memory with its parent.
         ::madvise(p, size, MADV_DONTFORK);
         return 0;
     }

@@ -64,7 +64,7 @@ task<std::string> client::dial_any() {
     for (const std::string& server : now) {
         try {
             co_await timeout(dial(server), how_.connect_timeout);
-            // The next attempt begins with another server.
+            // The next round begins with the server after the one that was tried first.
             std::rotate(servers_.begin(), servers_.begin() + 1, servers_.end());
             co_return "";
         } catch (const std::system_error& e) {

@@ -125,7 +125,7 @@ private:
     std::string sending_; // being sent
     auto_reset_event has_output_;
     event has_room_{true};
-    std::deque<pong*> pongs_;      // one for each PING in flight, in order; null: only counted
+    std::deque<pong*> pongs_;      // one for each unanswered PING, in order; null: only counted
     std::size_t unsent_pings_ = 0; // how many of these, the last ones, are still in out_
 
     unsigned long last_sid_ = 1; // 1 is the inbox for answers

@@ -276,7 +276,7 @@ task<> session::cancel_and_discard() {
         throw lost();
     }
     // The server ignores a cancel request that arrives before it has begun the statement, and a
-    // request ends only one statement of a pipeline. So requests are repeated.
+    // request ends a pipeline only up to its next sync. So requests are repeated.
     for (auto pause = first_pause; ::PQtransactionStatus(get()) == PQTRANS_ACTIVE; pause *= 2) {
         co_await cancel_statement();
         try {

@@ -29,7 +29,7 @@ struct handle {
     std::chrono::milliseconds busy_limit;
     std::unique_ptr<::sqlite3, closer> db;
     std::mutex mutex;
-    bool running = false;  // protected by the mutex, like changes of `db`
+    bool running = false;  // protected by the mutex, like the opening of `db`
     bool prepared = false; // options::on_open was executed
     std::atomic<bool> stopped{false};
 

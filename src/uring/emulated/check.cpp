@@ -33,7 +33,7 @@ T field_at(const sqe& s, std::size_t offset) noexcept {
     return value;
 }
 
-/// Linux's ioprio_check_cap() for an unprivileged process.
+/// Linux's ioprio_check_cap() for a process that may use the real-time class.
 bool is_priority(unsigned ioprio) noexcept {
     const unsigned level = ioprio & 7;
     switch (ioprio >> 13) {

@@ -128,7 +128,7 @@ private:
     int build_iovec(request& r) noexcept;
     int build_fixed_iovec(const request& r, const ::iovec* parts, std::size_t n) const noexcept;
 
-    // completion (complete.cpp)
+    // completion (complete.cpp, emulation.cpp)
     void post(std::uint64_t user_data, int result, std::uint32_t flags) noexcept;
     void flush_overflow() noexcept;
     std::uint32_t unread() const noexcept;

@@ -77,7 +77,7 @@ private:
     bool settle(request_queue& queue, epoll_request& r, int tried) noexcept;
     void serve_watchers(state& s) noexcept;
 
-    // readiness (readiness.cpp)
+    // readiness (readiness.cpp, stale.cpp)
     int begin_io(epoll_request& r) noexcept;
     int act_on(epoll_request& r, int tried) noexcept;
     int wait_on(state& s, epoll_request& r, place where) noexcept;
@@ -134,7 +134,7 @@ private:
     static int try_waitid(epoll_request& r) noexcept;
     static int store_child(const sqe& entry, const ::siginfo_t& info) noexcept;
 
-    // calls (calls.cpp)
+    // calls (calls.cpp, epoll_backend.cpp)
     void keep_from_children(epoll_request& r) noexcept;
     int begin_call(epoll_request& r) noexcept;
     int begin_socket(const sqe& s) noexcept;

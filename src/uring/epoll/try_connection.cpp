@@ -63,8 +63,8 @@ int epoll_backend::errno_of_accept(int fd) noexcept {
     return errno;
 }
 
-/// After epoll has reported an event, the socket's error is the outcome. Without one, calling
-/// connect(2) again returns it.
+/// After epoll has reported an event, the socket's error, if it has one, is the outcome. Otherwise
+/// a second connect(2) returns the outcome.
 int epoll_backend::try_connect(epoll_request& r) noexcept {
     if (r.phase != 0) {
         ::pollfd p{r.file, POLLOUT, 0};

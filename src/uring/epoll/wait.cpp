@@ -82,7 +82,7 @@ bool epoll_backend::settle(request_queue& queue, epoll_request& r, int tried) no
     return true;
 }
 
-/// Retries waiting receives, oldest first, until one would block.
+/// Retries the waiting readers, oldest first, until one would block.
 [[gnu::always_inline]] inline void epoll_backend::serve_readers(state& s) noexcept {
     while (!s.readers.empty() && !s.read_blocked) {
         epoll_request& r = *s.readers.front();
