@@ -35,7 +35,7 @@ public:
     }
     [[nodiscard]] const datagram_info& info() const noexcept { return info_; }
     [[nodiscard]] const endpoint& peer() const noexcept { return info_.peer; }
-    /// Whether the buffer was too small for it.
+    /// Whether the datagram was longer than the buffer.
     [[nodiscard]] bool truncated() const noexcept { return (message_.flags() & MSG_TRUNC) != 0; }
 
 private:
