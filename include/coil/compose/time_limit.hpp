@@ -151,9 +151,10 @@ private:
 
 } // namespace detail
 
-/// Returns when the earliest limit around this task expires: the limits of timeout(task, d) and
-/// with_deadline(), inherited through when_all, when_any, on(), and scopes and supervisors that are
-/// being joined. A spawned task inherits none. Does not suspend.
+/// co_await returns the time at which the earliest limit around this task expires, or nullopt if
+/// there is none, without suspending. Limits are those of timeout(task, d) and with_deadline(),
+/// inherited through when_all, when_any, on(), and scopes and supervisors that are being joined. A
+/// spawned task inherits none.
 ///
 ///     if (auto limit = co_await this_task::deadline())
 ///         request.set_header("grpc-timeout", *limit - std::chrono::steady_clock::now());

@@ -17,9 +17,10 @@ namespace coil {
 ///
 /// When the limit expires first, the operation is cancelled and returns -ETIMEDOUT; an operation
 /// that completes while it is being cancelled returns its real result. In both cases the kernel no
-/// longer uses its buffers. If a stop request comes first, it returns -ECANCELED. The limit counts
-/// from the start of the operation; for a limited operation inside a chain, from when the kernel
-/// starts it. A chain that ends because such a limit has expired returns -ETIMEDOUT.
+/// longer uses its buffers. If a stop request comes first, it returns -ECANCELED; so does an
+/// operation that is cancelled because there is no memory for its timer. The limit counts from the
+/// start of the operation; for a limited operation inside a chain, from when the kernel starts it.
+/// A chain that ends because such a limit has expired returns -ETIMEDOUT.
 template <ring_operation Op, class Rep, class Period>
 auto timeout(Op op COIL_LIFETIMEBOUND, std::chrono::duration<Rep, Period> limit) noexcept {
     using element = typename Op::element_type;

@@ -34,7 +34,7 @@ private:
 };
 
 /// Selects the context with the fewest tasks, including tasks on their way to it. For tasks with
-/// very different lifetimes. Ties are resolved in turn.
+/// very different lifetimes. Ties are broken in rotation.
 class least_loaded {
 public:
     std::size_t operator()(const runtime& contexts) noexcept;

@@ -57,8 +57,9 @@ public:
         return n == 0 ? 0.0 : static_cast<double>(sum_) / static_cast<double>(n);
     }
 
-    /// An upper bound of the q-quantile, less than twice its value: at least the fraction `q` of
-    /// all values is not larger. `q` is clamped to [0, 1]. 0 if empty.
+    /// An upper bound of the q-quantile: at least the fraction `q` of all values is not larger. It
+    /// is less than twice the quantile, except that it is 1 if the quantile is 0, and the largest
+    /// number if the quantile is above 2^62. `q` is clamped to [0, 1]. 0 if empty.
     [[nodiscard]] constexpr std::uint64_t quantile(double q) const noexcept {
         const std::uint64_t n = count();
         if (n == 0) {

@@ -26,7 +26,7 @@ struct context_metrics {
     std::uint64_t wake_ups_sent = 0;        ///< sleeps that another thread ended by a system call
     std::uint64_t wake_ups_elided = 0;      ///< messages of other threads that needed no such call
     std::uint64_t refusals = 0;             ///< enters refused temporarily (EBUSY, EAGAIN)
-    std::uint64_t overflows = 0;            ///< enters after which the completion queue was full
+    std::uint64_t overflows = 0;            ///< enters after which completions waited for space
     std::uint64_t cancels = 0;              ///< cancellation requests
     std::uint64_t cancel_retries = 0;       ///< cancellation requests that had to be repeated
     std::uint64_t unhandled_exceptions = 0; ///< exceptions that no joiner received

@@ -12,10 +12,10 @@ namespace coil {
 ///
 /// An async_task on it resumes on another new thread after each await.
 ///
-/// Threading: all members may be called from any thread. No thread outlives the executor: the
-/// destructor waits until all functions have returned. Called on one of its own threads, it waits
-/// for the others. Functions submitted during that wait run and are waited for as well; after
-/// stop() they are dropped.
+/// Threading: all members may be called from any thread. The destructor waits until all functions
+/// have returned and their threads have ended. A function that destroys the executor is not waited
+/// for: its thread alone outlives the executor. Functions submitted during the wait run and are
+/// waited for as well; after stop() they are dropped.
 ///
 /// Errors: execute() throws std::system_error if no thread can be created; the function is then
 /// destroyed.

@@ -17,11 +17,11 @@ namespace coil::fs {
 /// symbolic links, except those that the options say to follow. Type, mode, owner and size are
 /// those of the opened file, even if the name is replaced meanwhile. The number of open descriptors
 /// is bounded. Data is cloned, or copied in the kernel, if the file systems support it; holes are
-/// preserved. If other processes hold leases on files (fcntl(2)), the copy waits suspended until
-/// they are released, for at most a minute altogether (then EAGAIN).
+/// preserved. If other processes hold leases on files (fcntl(2)), the task is suspended until they
+/// are released, for at most a minute altogether (then EAGAIN).
 ///
-/// A file is copied up to the end that it has when the copy reaches it, as by cp(1): a copy of a
-/// file to which others append faster than it is copied grows without a limit. timeout() limits the
+/// A file is copied up to the end that it has when the copy reaches it, as by cp(1): the copy of a
+/// file to which others append faster than it is copied grows without limit. timeout() limits the
 /// time.
 ///
 /// Mode: the set-user-ID bit is copied only if the copy has the same owner, the set-group-ID bit

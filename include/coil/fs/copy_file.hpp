@@ -25,7 +25,7 @@ using copy_file_progress = std::function<void(std::uintmax_t done, std::uintmax_
 /// If the file system supports it, the files share their blocks (ioctl_ficlonerange(2)); otherwise
 /// the kernel copies (copy_file_range(2), sendfile(2)). Holes are preserved. The copy runs on the
 /// blocking pool, 16 MiB at a time. If another process holds a lease on one of the files
-/// (fcntl(2)), the copy waits suspended until it is released, for at most a minute (then EAGAIN).
+/// (fcntl(2)), the task is suspended until it is released, for at most a minute (then EAGAIN).
 ///
 /// `progress` is called on the context of the awaiting task, about every 16 MiB and once at the
 /// end; an exception from it ends the copy and is rethrown from the await.

@@ -12,8 +12,9 @@ namespace coil::fs {
 /// Options of walk().
 struct walk_options {
     /// skip_permission_denied: directories that may not be read count as empty.
-    /// follow_directory_symlink: links to directories are followed, except a link to one of its own
-    /// ancestors, at any depth: the standard's iterators would recurse until a path is too long.
+    /// follow_directory_symlink: links to directories are followed, except, at any depth, a link to
+    /// one of its own ancestors, in which the standard's iterators recurse until the path is too
+    /// long.
     directory_options directories = directory_options::none;
     /// Whether to descend into a directory (or a link to one). Replaces the standard's
     /// disable_recursion_pending(), which would come too late because the walk reads ahead. Called

@@ -27,7 +27,8 @@ io_awaitable<detail::cancel_element> cancel(eager_operation<E>& op) noexcept {
 }
 
 /// Cancels all of this context's operations on a descriptor, including multishot streams, and
-/// returns their number (Linux 5.19). Operations queued by back-pressure are not found.
+/// returns their number (Linux 5.19, for a direct descriptor 6.0). Operations queued by
+/// back-pressure are not found.
 inline operation cancel(descriptor fd) noexcept {
     std::uint32_t flags = uring::cancel_flag::all;
     if (fd.is_direct()) {

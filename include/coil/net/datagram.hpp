@@ -35,7 +35,7 @@ public:
     }
     [[nodiscard]] const datagram_info& info() const noexcept { return info_; }
     [[nodiscard]] const endpoint& peer() const noexcept { return info_.peer; }
-    /// Whether the buffer was too small for it.
+    /// Whether the datagram was longer than the buffer.
     [[nodiscard]] bool truncated() const noexcept { return (message_.flags() & MSG_TRUNC) != 0; }
 
 private:
@@ -102,8 +102,9 @@ private:
 /// Threading: used by one call at a time.
 class datagram_batch {
 public:
-    /// `capacity` pieces of up to `piece` bytes each. With datagram_options::segments a piece is up
-    /// to 65535 bytes; a few pieces are then enough. Throws std::bad_alloc.
+    /// `capacity` pieces, 1 to 1024, of up to `piece` bytes each, 1 to 65535; other numbers are
+    /// clamped. With datagram_options::segments a piece is up to 65535 bytes; a few pieces are then
+    /// enough. Throws std::bad_alloc.
     explicit datagram_batch(std::size_t capacity = 64, std::size_t piece = 2048);
     datagram_batch(datagram_batch&& other) noexcept;
     datagram_batch& operator=(datagram_batch&& other) noexcept;

@@ -42,7 +42,8 @@ io_result leave_group(const socket& s, const endpoint& group, network_interface 
 /// receives only the datagrams that `source` sends to the group. May be called for several sources
 /// of a group. A socket that has joined the group for all sources then receives those of `source`
 /// only. -ENOBUFS also means more sources than net.ipv4.igmp_max_msf or net.ipv6.mld_max_msf, and
-/// -EINVAL also that a group to leave was not joined.
+/// -EINVAL also that `source` is not of the group's family, or that a group to leave was not
+/// joined.
 io_result join_source_group(const socket& s, const endpoint& group, const endpoint& source,
                             network_interface on = {}) noexcept;
 io_result leave_source_group(const socket& s, const endpoint& group, const endpoint& source,

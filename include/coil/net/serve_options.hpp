@@ -14,8 +14,9 @@ namespace coil::net {
 
 /// Options of serve().
 struct serve_options {
-    /// The maximum number of connections at a time, on all contexts together. Further clients wait
-    /// in the backlog, except that each context may already have accepted one of them.
+    /// The maximum number of connections at a time, on all contexts together; 0 counts as 1.
+    /// Further clients wait in the backlog, except that each context may already have accepted one
+    /// of them.
     std::size_t max_connections = 100'000;
     /// A TCP connection without traffic in either direction for this long is cancelled; 0 disables
     /// the limit. The server reads the time of the last traffic from TCP_INFO, so the handler need

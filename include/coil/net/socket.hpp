@@ -72,7 +72,7 @@ public:
 
     /// Whether it has a descriptor.
     [[nodiscard]] explicit operator bool() const noexcept { return fd_ >= 0; }
-    /// The error of a failed accept; otherwise no error.
+    /// The error of the call that failed to create the socket, such as accept(); otherwise none.
     [[nodiscard]] std::error_code error() const noexcept {
         return fd_ >= 0 || fd_ == detail::nothing ? std::error_code()
                                                   : std::error_code(-fd_, std::generic_category());

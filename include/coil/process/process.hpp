@@ -45,7 +45,8 @@ struct process_output;
 /// ignored, the kernel discards the status of children: waiting throws std::errc::no_child_process.
 ///
 /// Threading: on one context at a time. Cancellation: see wait(). The destructor kills (SIGKILL)
-/// and reaps a process that was not waited for.
+/// and reaps a process that was not waited for. It blocks until that process has ended, for at most
+/// 100 ms, after which a separate thread waits for it.
 class process {
 public:
     /// Starts argv[0] with posix_spawn(3); a name without a slash is looked up in PATH. Blocks

@@ -53,8 +53,8 @@ public:
     /// The default limit for the length of a line.
     static constexpr std::size_t default_max = 64 * 1024;
 
-    /// `capacity`: the initial size of the buffer. It grows as needed by read_until().
     buffered_reader() COIL_DELETE_COPY("pass the stream to read from: buffered_reader r{peer}");
+    /// `capacity`: the initial size of the buffer. It grows as needed by read_until().
     explicit buffered_reader(Source&& from, std::size_t capacity = default_capacity)
         : from_(static_cast<Source&&>(from)), buffer_(detail::max<std::size_t>(capacity, 1)) {}
 

@@ -58,8 +58,8 @@ public:
     [[nodiscard]] std::size_t pending() const noexcept { return end_ - begin_; }
 
     class write_awaitable;
-    /// Returns the size of the data, or -errno. Does not suspend if the data fits into the buffer.
-    /// The data must outlive the await.
+    /// Returns the size of the data, or -errno; takes at most 0x7ffff000 bytes, as write(2) does.
+    /// Does not suspend if the data fits into the buffer. The data must outlive the await.
     [[nodiscard("did you forget to co_await?")]] write_awaitable write(const_buffer data) noexcept {
         return write_awaitable(*this, data);
     }

@@ -67,8 +67,8 @@ private:
 
 } // namespace detail
 
-/// Reads into several buffers of any byte_source: the number of bytes, at least one if a buffer is
-/// not empty; 0 at the end; or -errno. Uses the source's readv_some() if it has one; otherwise
+/// Reads from any byte_source into several buffers: the number of bytes, at least one if a buffer
+/// is not empty; 0 at the end; or -errno. Uses the source's readv_some() if it has one; otherwise
 /// reads into the first buffer that is not empty.
 ///
 ///     char header[8], body[4096];

@@ -86,7 +86,7 @@ public:
     void end() const COIL_DELETE_COPY("write while (auto x = co_await c.recv()) instead of for");
 
     /// co_await returns void: the value is in the channel or has been given to a receiver. On an
-    /// unbounded channel, awaiting throws std::bad_alloc.
+    /// unbounded channel, co_await throws std::bad_alloc if there is no memory for the element.
     send_awaitable<T> send(T value) noexcept { return send_awaitable<T>(core_, std::move(value)); }
     /// co_await returns an element, or nullopt once the channel is closed and drained.
     auto recv() noexcept {

@@ -19,8 +19,8 @@ struct emulated_file;
 } // namespace detail
 
 /// A submission of an emulated_backend, from its consumption to its last completion. Derived
-/// classes may extend it (emulated_backend::make_request). They read the members above `world` and
-/// own those from `world` on.
+/// classes may extend it (emulated_backend::make_request). They own the members from `world` on.
+/// They read those above it, and set only `result_flags` and the results in `header`.
 class emulated_request {
 public:
     emulated_request() = default;
@@ -81,7 +81,8 @@ public:
     /// and data(). In a multishot request with select() they lie in the buffer.
     ::msghdr header{};
 
-    /// Completion flags for a result returned by begin() (cqe_flag::sock_nonempty).
+    /// Flags of the last completion, in addition to those passed to complete()
+    /// (cqe_flag::sock_nonempty).
     std::uint32_t result_flags = 0;
 
     // ---- Owned by derived classes.

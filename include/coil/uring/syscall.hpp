@@ -28,7 +28,7 @@ std::uint64_t number_this_thread() noexcept;
 [[gnu::always_inline]] inline int sys_enter(int ring, unsigned to_submit, unsigned min_complete,
                                             unsigned flags, const void* arg,
                                             std::size_t arg_size) noexcept {
-    constexpr long number = 426; // on every architecture but alpha
+    constexpr long number = 426; // not on Alpha, Itanium and MIPS, which number calls differently
 #if defined(__x86_64__)
     long result = number;
     register long a4 __asm__("r10") = static_cast<long>(flags);

@@ -47,7 +47,8 @@ public:
     struct waiter {
         void (*notify)(waiter&) noexcept;
     };
-    /// Returns false if the task is done; there will be no notification.
+    /// Returns false if the task is done or has a waiter already; then there will be no
+    /// notification.
     [[nodiscard]] bool register_waiter(waiter& w) noexcept;
     /// Returns false if the notification is already on its way.
     [[nodiscard]] bool withdraw_waiter(waiter& w) noexcept;

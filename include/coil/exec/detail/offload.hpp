@@ -49,7 +49,7 @@ enum class not_called : unsigned char { none, stopped, dropped, no_thread };
 /// withdraws a function that has not started.
 ///
 /// `Self` is the derived class, which has
-/// - `void submit()`: submits the call; the executing thread calls one of the run...() functions,
+/// - `void submit()`: submits the call; the executing thread calls run_call() or refuse_call(),
 ///   once, unless the call was withdrawn;
 /// - `bool withdraw() noexcept`: called on any thread, after submit(), by one thread at a time and
 ///   perhaps repeatedly. Returns true, once, if the call had not started and is withdrawn;

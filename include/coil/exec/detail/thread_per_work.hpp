@@ -10,7 +10,7 @@
 namespace coil::detail {
 
 /// Runs each piece of work on a new thread. Threads that have ended are joined when the next one
-/// starts, the last ones by the destructor; none is detached.
+/// starts, the last ones by the destructor. None is detached, except one that destroys this.
 class thread_per_work {
 public:
     thread_per_work() noexcept = default;

@@ -10,10 +10,11 @@
 
 namespace coil::detail {
 
-/// The work-stealing deque of Chase and Lev, whose owner pushes and pops at one end without a lock
-/// or read-modify-write while any thread may steal at the other, with the memory orders of Lê, Pop,
-/// Cohen and Zappa Nardelli (2013). Unlike theirs, all stores to `bottom_` are release stores, so a
-/// pushed item is published by whichever of them a thief reads.
+/// The work-stealing deque of Chase and Lev, with the memory orders of Lê, Pop, Cohen and Zappa
+/// Nardelli (2013). The owner pushes and pops at one end without a lock, and without a
+/// read-modify-write except to pop the last item; any thread may steal at the other end. Unlike
+/// theirs, all stores to `bottom_` are release stores, so a pushed item is published by whichever
+/// of them a thief reads.
 ///
 /// It grows as needed. Thieves may still read an outgrown array, so these are kept until the deque
 /// is destroyed; together they are no larger than the current one.

@@ -16,7 +16,7 @@ namespace coil::net::detail {
 template <class On>
 concept serves_connections = std::derived_from<On, runtime> || std::derived_from<On, io_context>;
 
-/// Why serve() does not accept its arguments, if their types tell.
+/// Why serve() refuses its arguments, as far as their types show the reason.
 enum class serve_mistake { none, no_handler, order, split_address, handler, number };
 
 template <class Handler, class... Rest>

@@ -33,7 +33,7 @@ private:
     std::atomic<bool> active_{false};
 };
 
-/// Exists during a call on such an object. Ends the program if another call is in progress.
+/// Marks a call as in progress while it exists. Ends the program if another call is in progress.
 class exclusive_call {
 public:
     exclusive_call(const exclusive_call&) = delete;

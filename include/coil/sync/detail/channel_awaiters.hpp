@@ -62,11 +62,11 @@ private:
     static constexpr waited_object waits_for = waited_object::channel_receive;
     static constexpr bool gives_back = true;
 
-    /// A receiver that has to wait may be given an element and be cancelled before it resumes, so
-    /// it reserves the memory for giving it back.
     [[nodiscard, gnu::always_inline]] bool take_now() noexcept {
         return core_.try_pop(this->value);
     }
+    /// A receiver that has to wait may be given an element and be cancelled before it resumes, so
+    /// it reserves the memory for giving it back.
     [[nodiscard]] bool take_with_lock() noexcept {
         if (core_.attempt(*this)) {
             return true;

@@ -106,8 +106,8 @@ public:
         bool done = false;
         return this->try_with_lock([&](woken& t) { done = serve_now(e, t); }, attempts) && done;
     }
-    /// Called after try_push() or try_pop() has returned would_block: with the lock held, completes
-    /// the operation if it need not wait.
+    /// Called if try_push() or try_pop() could not complete the operation, and for a sender on an
+    /// unbounded channel: with the lock held, completes the operation if it need not wait.
     void attempt_locked(Entry& e, bool& done) noexcept {
         this->with_lock([&](woken& t) { done = serve_now(e, t); });
     }

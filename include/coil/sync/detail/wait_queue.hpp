@@ -88,9 +88,9 @@ private:
 ///
 /// Waiters are processed only by the owner of the combining lock (basic_combining_lock), as the
 /// primitive's `Rules` say; they are notified after it has released the lock. A waiter that leaves
-/// publishes its request in the same way as its arrival. It gets one `complete` for its wait and
-/// one `acknowledge_cancel` for each request to leave, and may be destroyed when none is
-/// outstanding.
+/// publishes its request in the same way as its arrival. It gets one `acknowledge_cancel` for each
+/// request to leave and, unless such a request has removed it from the queue, one `complete` for
+/// its wait. It may be destroyed when none is outstanding.
 ///
 /// Waiter: `lock_node` {next}; `notice` {waiter}, derived from it; `enqueue_notice` and
 /// `cancel_notice` of that type; the links of wait_list; `cancelled`; `notify(notice&)`, called on

@@ -7,7 +7,7 @@
 
 namespace coil::uring::detail {
 
-/// The name used by the man pages.
+/// A name for reports: that of the system call, or else that of the opcode.
 inline const char* opcode_name(std::uint8_t op) noexcept {
     static constexpr std::array<const char*, opcode_count> names{"nop",
                                                                  "readv",
