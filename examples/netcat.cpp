@@ -165,8 +165,9 @@ private:
     task<bool> ready(int fd, unsigned events) {
         for (;;) {
             const clock::time_point deadline = last_move_ + patience_;
-            if (co_await timeout_at(io::poll(fd, events), deadline) != -ETIMEDOUT) {
-                co_return true;
+            const int polled = co_await timeout_at(io::poll(fd, events), deadline);
+            if (polled != -ETIMEDOUT) {
+                co_return polled != -ECANCELED;
             }
             if (last_move_ + patience_ == deadline) {
                 co_return false;

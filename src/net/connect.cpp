@@ -93,8 +93,8 @@ task<bool> wait_for_end(race& in, std::int64_t until) {
         co_return false;
     }
     const int slept = std::get<1>(first.value);
-    if (slept == -ECANCELED) {
-        throw std::system_error(std::make_error_code(std::errc::operation_canceled));
+    if (slept < 0) { // a stop, or no memory for the timer
+        throw std::system_error(-slept, std::generic_category());
     }
     co_return true;
 }

@@ -201,22 +201,34 @@ world_state::progress world_state::step_once(std::int64_t limit) {
 
 /// Begins a turn of the chosen candidate, or executes work of another thread.
 void world_state::begin_one(std::size_t chosen) {
-    ++turns_;
+    {
+        struct turn_in_progress { // a turn may throw
+            unsigned& count;
+            explicit turn_in_progress(unsigned& turns) noexcept : count(turns) { ++count; }
+            turn_in_progress(const turn_in_progress&) = delete;
+            turn_in_progress& operator=(const turn_in_progress&) = delete;
+            ~turn_in_progress() { --count; }
+        };
+        const turn_in_progress counted(turns_);
+        execute(chosen);
+    }
+    scheduler.advance_to(scheduler.now() + scheduler.options.turn.count());
+}
+
+void world_state::execute(std::size_t chosen) {
     const inside_scope inside(*this);
     if (chosen == candidates_.size()) {
         do_work_of_others();
-    } else {
-        slot& s = *candidates_[chosen];
-        const fault_plan& faults = scheduler.options.faults;
-        if (scheduler.fault(faults.delay_turn, "a wake-up is late")) {
-            s.held_until = scheduler.now() + scheduler.random.between(
-                                                 1, 1000 * std::int64_t{faults.longest_delay_us});
-        } else {
-            s.turn();
-        }
+        return;
     }
-    --turns_;
-    scheduler.advance_to(scheduler.now() + scheduler.options.turn.count());
+    slot& s = *candidates_[chosen];
+    const fault_plan& faults = scheduler.options.faults;
+    if (scheduler.fault(faults.delay_turn, "a wake-up is late")) {
+        s.held_until = scheduler.now() +
+                       scheduler.random.between(1, 1000 * std::int64_t{faults.longest_delay_us});
+    } else {
+        s.turn();
+    }
 }
 
 void world_state::do_work_of_others() {

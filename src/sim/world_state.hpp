@@ -107,6 +107,7 @@ private:
     progress step(std::int64_t limit);
     progress step_once(std::int64_t limit);
     void begin_one(std::size_t chosen);
+    void execute(std::size_t chosen);
     void finish_waiting_turns() noexcept;
     void do_postponed();
     void do_work_of_others();

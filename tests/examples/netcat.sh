@@ -227,4 +227,12 @@ netcat_listens there "$tmp/file" /dev/null
 timeout 8 "$netcat" 127.0.0.1 "$port" </dev/null 2>"$tmp/said" | head -c 10 >/dev/null
 [[ ${PIPESTATUS[0]} == 1 ]] || fail "a closed output gave no error"
 expect_said 'netcat: standard output: Broken pipe'
+
+# The same while the input is a pipe that stays open: it ends at once.
+netcat_listens there "$tmp/file" /dev/null
+mkfifo "$tmp/idle"
+sleep 1000 >"$tmp/idle" &
+timeout 8 "$netcat" 127.0.0.1 "$port" <"$tmp/idle" 2>"$tmp/said" | head -c 10 >/dev/null
+[[ ${PIPESTATUS[0]} == 1 ]] || fail "netcat with a closed output and an idle input did not end"
+expect_said 'netcat: standard output: Broken pipe'
 exit 0

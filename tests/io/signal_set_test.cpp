@@ -53,6 +53,19 @@ TEST_F(SignalSet, GivesTheNumberOfASignal) {
     coil::run(main(signals));
 }
 
+TEST_F(SignalSet, ANamedAwaitableWaitsForASignalEachTimeItIsAwaited) {
+    coil::run([]() -> task<> {
+        const signal_set signals{SIGUSR1, SIGUSR2};
+        auto next = signals.next();
+        for (const int signal : {SIGUSR1, SIGUSR2, SIGUSR1}) {
+            send(signal);
+            EXPECT_EQ(co_await next, signal);
+        }
+        send(SIGUSR2);
+        EXPECT_EQ(co_await std::move(next), SIGUSR2);
+    }());
+}
+
 TEST_F(SignalSet, WakesASleepingContext) {
     signal_set signals(SIGUSR1);
     const pid_t waiter = ::gettid();

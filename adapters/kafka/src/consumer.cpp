@@ -103,7 +103,7 @@ public:
             }
             rd_kafka_message_t* const raw = rd_kafka_consumer_poll(client_, 0);
             if (to_assign_) {
-                COIL_ASSERT(raw == nullptr); // it was a rebalance
+                COIL_ASSERT(raw == nullptr); // rebalance() has ended the poll
                 continue;
             }
             if (raw == nullptr) {
@@ -175,6 +175,7 @@ private:
         auto& owner = *static_cast<consumer_client*>(self);
         if (what == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS && owner.client_ != nullptr) {
             owner.to_assign_.reset(rd_kafka_topic_partition_list_copy(list));
+            rd_kafka_yield(client); // otherwise the poll may return a message of the old assignment
         } else if (is_cooperative(client) && what == RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS) {
             if (rd_kafka_error_t* const e = rd_kafka_incremental_unassign(client, list)) {
                 rd_kafka_error_destroy(e); // the client is ending

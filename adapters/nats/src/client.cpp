@@ -60,12 +60,12 @@ task<> client::open() {
 /// Tries each server once. Returns why they failed, if no connection was established.
 task<std::string> client::dial_any() {
     std::string why;
-    const std::vector<std::string> now = servers_;
-    for (const std::string& server : now) {
+    for (std::size_t i = 0; i < servers_.size(); ++i) {
+        const std::string server = servers_[i];
         try {
             co_await timeout(dial(server), how_.connect_timeout);
-            // The next round begins with the server after the one that was tried first.
-            std::rotate(servers_.begin(), servers_.begin() + 1, servers_.end());
+            // After a loss of this connection, its server is tried last.
+            std::rotate(servers_.begin(), servers_.begin() + std::ptrdiff_t(i) + 1, servers_.end());
             co_return "";
         } catch (const std::system_error& e) {
             if (is_cancellation(e)) {

@@ -233,6 +233,28 @@ task<> say(net::acceptor& ac, std::string text) {
     }
 }
 
+TEST(NatsFailure, AServerThatWasLostIsTriedLast) {
+    coil::run([]() -> task<> {
+        const std::string hello = "INFO {}\r\nPONG\r\n";
+        net::acceptor first{net::inet_address{"127.0.0.1", 0}};
+        net::acceptor second{net::inet_address{"127.0.0.1", 0}};
+        scope work;
+        work.spawn(say(first, hello + "-ERR 'Stale Connection'\r\n"));
+        work.spawn(say(second, hello));
+        // The first one of the options does not listen, so the connection is to the second one.
+        nats::connection c = co_await nats::connection::connect(
+            {.servers = {address(1), address(first.local_address().port()),
+                         address(second.local_address().port())},
+             .reconnect_wait = 1ms});
+        while (c.reconnects() == 0) {
+            co_await sleep_for(1ms);
+        }
+        EXPECT_EQ(c.server(), address(second.local_address().port()));
+        work.cancel();
+        co_await work.join();
+    }());
+}
+
 TEST(NatsFailure, AServerThatSpeaksNonsenseGetsNoConnection) {
     const std::string info = "INFO {\"max_payload\":100,\"connect_urls\":[\"[::1]:1\"]}\r\n";
     for (const std::string& text :

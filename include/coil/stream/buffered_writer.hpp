@@ -50,7 +50,8 @@ public:
 
     buffered_writer() COIL_DELETE_COPY("pass the stream to write to: buffered_writer w{peer}");
     explicit buffered_writer(Sink&& to, std::size_t capacity = default_capacity)
-        : to_(static_cast<Sink&&>(to)), memory_(new std::byte[capacity]), capacity_(capacity) {}
+        : to_(static_cast<Sink&&>(to)), memory_(new std::byte[capacity]),
+          capacity_(detail::transfer_size(capacity)) {}
 
     /// The underlying stream. Data written to it directly overtakes the data in the buffer.
     [[nodiscard]] std::remove_reference_t<Sink>& stream() noexcept { return to_; }

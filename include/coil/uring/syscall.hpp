@@ -6,6 +6,7 @@
 #if !defined(__x86_64__) && !(defined(__aarch64__) && defined(__LP64__))
 #include <cerrno>
 
+#include <sys/syscall.h>
 #include <unistd.h>
 #endif
 
@@ -28,9 +29,8 @@ std::uint64_t number_this_thread() noexcept;
 [[gnu::always_inline]] inline int sys_enter(int ring, unsigned to_submit, unsigned min_complete,
                                             unsigned flags, const void* arg,
                                             std::size_t arg_size) noexcept {
-    constexpr long number = 426; // not on Alpha, Itanium and MIPS, which number calls differently
 #if defined(__x86_64__)
-    long result = number;
+    long result = 426;
     register long a4 __asm__("r10") = static_cast<long>(flags);
     register const void* a5 __asm__("r8") = arg;
     register std::size_t a6 __asm__("r9") = arg_size;
@@ -41,7 +41,7 @@ std::uint64_t number_this_thread() noexcept;
                      : "rcx", "r11", "memory");
     return static_cast<int>(result);
 #elif defined(__aarch64__) && defined(__LP64__)
-    register long x8 __asm__("x8") = number;
+    register long x8 __asm__("x8") = 426;
     register long x0 __asm__("x0") = ring;
     register long x1 __asm__("x1") = static_cast<long>(to_submit);
     register long x2 __asm__("x2") = static_cast<long>(min_complete);
@@ -54,7 +54,8 @@ std::uint64_t number_this_thread() noexcept;
                      : "memory");
     return static_cast<int>(x0);
 #else
-    const long result = ::syscall(number, ring, to_submit, min_complete, flags, arg, arg_size);
+    const long result =
+        ::syscall(SYS_io_uring_enter, ring, to_submit, min_complete, flags, arg, arg_size);
     return result < 0 ? -errno : static_cast<int>(result);
 #endif
 }

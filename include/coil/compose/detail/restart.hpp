@@ -9,7 +9,9 @@
 #include <coil/core/task.hpp>
 #include <coil/core/this_task.hpp>
 
+#include <cerrno>
 #include <exception>
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -46,8 +48,10 @@ task<> run_restarting(Make make, restart_options options, failure_reporter repor
         if (context_clock::now() - begin > options.reset_after) {
             delay = options.initial_delay;
         }
-        if (co_await sleep_for(delay) != 0) {
+        if (const int slept = co_await sleep_for(delay); slept == -ECANCELED) {
             co_return; // asked to stop
+        } else if (slept != 0) {
+            throw std::bad_alloc(); // no memory for the timer
         }
         delay = longer_delay(delay, options);
     }

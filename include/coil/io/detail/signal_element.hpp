@@ -6,6 +6,7 @@
 #include <coil/core/io_result.hpp>
 
 #include <cstdint>
+#include <utility>
 
 namespace coil::detail {
 
@@ -40,6 +41,11 @@ public:
     static constexpr bool may_wake_spuriously = true;
 
     explicit signal_element(signal_source_owner source) noexcept;
+    /// Copies: an awaitable that is awaited again waits for the next signal.
+    signal_element(signal_element&& other) noexcept
+        : source_(other.source_), entry_(std::move(other.entry_)) {}
+    signal_element& operator=(signal_element&&) = delete;
+    ~signal_element() = default;
 
     sqe_slot& arm() noexcept;
     [[nodiscard]] io_result result() noexcept;
