@@ -220,7 +220,7 @@ TEST(RunLoop, G1_WaitingTasksAreNotResumed) {
     EXPECT_TRUE(done);
 }
 
-TEST(RunLoop, AsAnExecutor) {
+TEST(RunLoop, IsAnExecutor) {
     static_assert(executor<run_loop>);
     run_loop loop;
     said log;
@@ -285,7 +285,7 @@ TEST(RunLoop, StopLeavesTheRestForTheNextRun) {
     EXPECT_EQ(log.size(), 5U);
 }
 
-TEST(RunLoop, StopEndsWhatNeverEnds) {
+TEST(RunLoop, StopEndsALoopWhoseWorkNeverEnds) {
     int destroyed = 0;
     {
         run_loop loop;
