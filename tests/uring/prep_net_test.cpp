@@ -388,7 +388,7 @@ TEST_F(PrepNet, LengthsBeyondOneTransferAreCut) {
     EXPECT_EQ(prep::recv(0, nullptr, 0x7fffefff, 0).len, 0x7fffefffU);
 }
 
-TEST_F(PrepNet, AChainAnswersAndReadsOn) {
+TEST_F(PrepNet, AChainAnswersAndReadsTheNextRequest) {
     ring r{8};
     tcp_pair t;
     char buf[8] = {};
