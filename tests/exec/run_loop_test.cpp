@@ -261,8 +261,8 @@ TEST(RunLoop, G12_ExceptionsAreReported) {
     }
     EXPECT_EQ(log.size(), 3U); // the others continue
     const std::string text = testing::internal::GetCapturedStderr();
-    for (const char* who : {"of a coroutine", "of a task", "of a function"}) {
-        EXPECT_NE(text.find(who), std::string::npos) << text;
+    for (const char* origin : {"of a coroutine", "of a task", "of a function"}) {
+        EXPECT_NE(text.find(origin), std::string::npos) << text;
     }
 }
 

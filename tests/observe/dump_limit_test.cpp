@@ -70,7 +70,7 @@ TEST(DumpLimit, LeavesTheNewestAndTheOldestChildren) {
     ctx.run();
 }
 
-/// The children of combinators count towards the limit, and their number is not known beforehand.
+/// The children of combinations count towards the limit, and their number is not known beforehand.
 TEST(DumpLimit, LeavesTheVeryOldestIfTasksHaveChildren) {
     io_context ctx;
     ctx.co_spawn([](io_context& here) -> task<> {

@@ -386,7 +386,7 @@ TEST_F(SetupOnIoUring, G6_RunningOutOfDescriptorsIsNamedAsTheReason) {
               "");
 }
 
-TEST_F(SetupOnIoUring, AvailableTellsWhatThereIs) {
+TEST_F(SetupOnIoUring, AvailableReportsWhatTheRingHas) {
     COIL_SKIP_ON_EPOLL("available() asks io_uring");
     const availability a = available();
     ASSERT_TRUE(a);
