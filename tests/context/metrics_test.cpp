@@ -234,7 +234,7 @@ TEST_F(Metrics, AShutdownIsNotATurn) {
     struct slow {
         ~slow() { work_for(100ms); }
     };
-    auto dawdles = []() -> task<> {
+    auto ends_slowly = []() -> task<> {
         const slow at_end;
         co_await sleep_for(1h);
     };
@@ -242,7 +242,7 @@ TEST_F(Metrics, AShutdownIsNotATurn) {
         co_await yield();
         this_context().stop();
     };
-    ctx.co_spawn(dawdles());
+    ctx.co_spawn(ends_slowly());
     ctx.co_spawn(stops());
     ctx.run();
     EXPECT_LT(ctx.metrics().turn_length.sum(), 100'000'000U);

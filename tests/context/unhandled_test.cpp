@@ -108,7 +108,7 @@ void expect_origin(const std::string& said, const std::string& function, unsigne
 
 // mistake 12: an exception leaves a task without a name
 // shows: its function, and in debug builds the file and line of its spawn
-TEST_F(Unhandled, G12_TheReportOfAnUnnamedTaskTellsItsFunctionAndSpawn) {
+TEST_F(Unhandled, G12_TheReportOfAnUnnamedTaskNamesItsFunctionAndSpawn) {
     io_context ctx;
     const auto printed = [&] {
         ctx.run();
@@ -139,7 +139,7 @@ TEST_F(Unhandled, G12_TheReportOfAnUnnamedTaskTellsItsFunctionAndSpawn) {
     expect_origin(printed(), "with_stop_token", __LINE__ - 1);
 }
 
-TEST_F(Unhandled, G12_TheReportForAHandleDroppedLaterTellsTheSame) {
+TEST_F(Unhandled, G12_TheReportForAHandleDroppedLaterNamesTheSame) {
     io_context ctx;
     testing::internal::CaptureStderr();
     {
