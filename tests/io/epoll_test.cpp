@@ -126,7 +126,7 @@ TEST_P(Epoll, WaitWaitsForAnEvent) {
     coil_test::run_on(context_, main(waits, set_, p));
 }
 
-TEST_P(Epoll, ATimeLimitGivesZeroEvents) {
+TEST_P(Epoll, AnExpiredLimitOfTheCallReturnsZero) {
     const pipe_pair p;
     watch(p.in, 1);
     std::array<::epoll_event, 2> events{};
