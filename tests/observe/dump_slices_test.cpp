@@ -286,7 +286,7 @@ task<> counts_turns(std::atomic<std::uint64_t>& turns) {
     }
 }
 
-TEST(DumpSlices, TheContextGoesOnMeanwhile) {
+TEST(DumpSlices, TheContextContinuesDuringASnapshot) {
     static constexpr std::size_t count = 50'000;
     io_context ctx;
     ctx.start();
