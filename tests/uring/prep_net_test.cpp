@@ -267,7 +267,7 @@ TEST_F(PrepNet, RecvMultishotContinues) {
     EXPECT_FALSE(last.flags & cqe_flag::more);
 }
 
-TEST_F(PrepNet, RecvmsgMultishotTellsTheSender) {
+TEST_F(PrepNet, RecvmsgMultishotReportsTheSender) {
     ring r{8};
     buffer_group buffers{r, 5};
     if (buffers.error != 0) {
