@@ -132,7 +132,7 @@ task<> read_lines(net::socket& peer, room& chat) {
     auto lines = from.lines(chat.limit().line_length);
     while (const auto line = co_await timeout(lines.next(), chat.limit().line)) {
         chat.say(std::string(*line) + "\n");
-        co_await yield(); // to the clients that send lines
+        co_await yield(); // lets the writers send the line
     }
 }
 

@@ -144,7 +144,7 @@ private:
             }
             co_return sent;
         } catch (...) {
-            // receiving then ends, and checks the reason
+            // ends receiving, too; run() then rethrows this exception
             ::shutdown(peer_.native_handle(), SHUT_RDWR);
             throw;
         }
@@ -161,7 +161,7 @@ private:
     }
 
     /// Waits until `fd` is ready. Returns false if nothing was transferred in either direction for
-    /// the time of -w, or if the task was cancelled.
+    /// the time of -w. Returns true if the task was cancelled; the next operation then fails.
     task<bool> ready(int fd, unsigned events) {
         for (;;) {
             const clock::time_point deadline = last_move_ + patience_;
@@ -212,7 +212,7 @@ private:
         }
     }
 
-    /// As above, without copying. Returns `unsuitable` if one of the two ends does not support
+    /// As copy_all(), without copying. Returns `unsuitable` if one of the two ends does not support
     /// splice(2); all data read until then has been written.
     task<outcome> splice_all(end_point from, end_point to) {
         constexpr std::size_t size = std::size_t{1} << 20;

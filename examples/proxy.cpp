@@ -4,8 +4,8 @@
 //     proxy unix:/run/front localhost 5432
 //     proxy --tls-cert cert.pem --tls-key key.pem 0.0.0.0:443 localhost 80
 //
-// With --tls-cert and --tls-key it ends TLS: the clients' connections are encrypted, those to the
-// server are not. That needs OpenSSL when the examples are built (EXAMPLE_TLS).
+// With --tls-cert and --tls-key it terminates TLS: the clients' connections are encrypted, those to
+// the server are not. That needs OpenSSL when the examples are built (EXAMPLE_TLS).
 //
 // On SIGINT or SIGTERM it stops accepting; connected clients have five seconds to finish.
 
@@ -138,7 +138,7 @@ int main(int argc, char** argv) try {
     runtime rt;
     const auto meter = std::make_shared<net::serve_meter>();
     const net::serve_options options{.max_connections =
-                                         example::connections_for(2, 50), // a client has a server
+                                         example::connections_for(2, 50), // two sockets each
                                      .grace = 5s,
                                      .on_listening = example::say_where,
                                      .meter = meter};

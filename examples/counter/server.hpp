@@ -46,8 +46,7 @@ inline coil::task<> accept_all(coil::net::acceptor& acceptor, coil::scope& sessi
 
 /// Serves until cancelled or until a disk error, which ends all sessions and is thrown. Then call
 /// it again: opening the file determines what is on disk. The other examples use net::serve(),
-/// which needs a runtime and its threads, and whose sessions fail independently. This function also
-/// runs in the simulator, and the failure of one session must end all of them.
+/// whose sessions fail independently; here the failure of one session must end all of them.
 inline coil::task<> serve(coil::net::acceptor& acceptor, std::filesystem::path file,
                           durability wanted = durability::full) {
     shared_ledger shared{{}, co_await ledger::open(std::move(file), wanted)};

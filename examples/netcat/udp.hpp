@@ -16,7 +16,7 @@
 
 namespace netcat {
 
-/// As large as the pieces of nc(1): larger ones do not fit into the packets of most networks.
+/// The size that nc(1) uses. A piece of 64 KiB would exceed the largest UDP payload.
 inline constexpr std::size_t input_piece = std::size_t{16} << 10;
 inline constexpr std::size_t largest_datagram = std::size_t{64} << 10;
 

@@ -36,7 +36,7 @@ TEST_F(AsyncGenerator, YieldsItsElementsInOrder) {
         while (auto n = co_await quick.next()) {
             sum += *n;
         }
-        EXPECT_FALSE(co_await quick.next()); // the end remains the end
+        EXPECT_FALSE(co_await quick.next()); // it stays at its end
         auto slow = count_to(10, 100us);
         while (auto n = co_await slow.next()) {
             sum += *n;

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-// Tasks that the tests of when_all, when_any, scope and similar combinators combine.
+// Tasks that the tests of when_all, when_any, scope and similar combinations combine.
 
 namespace compose_test {
 

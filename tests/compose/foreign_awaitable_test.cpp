@@ -1,4 +1,4 @@
-// Combinators with awaitables that are not coil's own types.
+// Combinations of awaitables that are not coil's own types.
 
 #include "compose/combinations.hpp"
 

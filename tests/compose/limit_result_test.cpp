@@ -50,7 +50,7 @@ TEST_F(LimitResult, ATaskOfAnIoResultTimesOutWithoutAnException) {
     EXPECT_TRUE(ctx_.heard.empty());
 }
 
-TEST_F(LimitResult, OfNestedLimitsTheOneThatExpiresIsReported) {
+TEST_F(LimitResult, TheNestedLimitThatExpiresIsReported) {
     auto inner = [](int fd, std::chrono::nanoseconds limit) -> task<io_result> {
         co_return co_await timeout(reads_twice(fd), limit);
     };

@@ -65,7 +65,7 @@ protected:
     listening_context ctx_;
 };
 
-TEST_F(Outcomes, OperationsAndWhatGivesAnIoResult) {
+TEST_F(Outcomes, AwaitsOfAnIoResultReturnErrors) {
     const socket_pair s;
     net::socket peer(::dup(s.a));
     auto main = [](int fd, net::socket& sock) -> task<> {
@@ -95,7 +95,7 @@ TEST_F(Outcomes, OperationsAndWhatGivesAnIoResult) {
     ctx_.run(main(s.b, peer));
 }
 
-TEST_F(Outcomes, WhatGivesAValueThrows) {
+TEST_F(Outcomes, AwaitsOfOtherValuesThrow) {
     auto main = []() -> task<> {
         channel<int> empty(1);
         const auto recv = [&] { return empty.recv(); };

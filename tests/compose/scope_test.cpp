@@ -520,7 +520,7 @@ TEST_F(Scope, G7_ManyReadyChildrenAreDestroyedInLinearTime) {
     EXPECT_LT(coil_test::cpu_time() - begin, 20s);
 }
 
-TEST_F(Scope, ItsTokenTellsTheOwnerAtOnceThatAChildHasFailed) {
+TEST_F(Scope, ItsTokenInformsTheOwnerAtOnceThatAChildHasFailed) {
     auto fails = []() -> task<> {
         co_await sleep_for(1ms);
         throw std::runtime_error("broken");

@@ -14,7 +14,7 @@ protected:
     listening_context ctx_;
 };
 
-TEST_F(Shield, G3_NotCancelledFromOutside) {
+TEST_F(Shield, G3_IsNotCancelledFromOutside) {
     const coil_test::pipe_pair p;
     auto asks = []() -> task<bool> {
         const inplace_stop_token token = co_await this_task::stop_token();

@@ -132,7 +132,7 @@ TEST_F(TaskGroup, ChildrenMayBeAddedWhileNextWaitsOrHasBeenWoken) {
     ctx_.run(main());
 }
 
-TEST_F(TaskGroup, ASpawnWaitsForRoom) {
+TEST_F(TaskGroup, ASpawnWaitsWhileTheGroupIsFull) {
     auto main = []() -> task<> {
         int live = 0;
         int most = 0;

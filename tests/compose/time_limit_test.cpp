@@ -208,7 +208,7 @@ TEST_F(TimeLimit, G5_DestroyedBeforeAndAfterItExpires) {
     ctx_.context.run();
 }
 
-TEST_F(TimeLimit, MayBeAChildOfACombinator) {
+TEST_F(TimeLimit, MayBeAChildOfACombination) {
     int cancelled = 0;
     auto main = [](int& n) -> task<> {
         EXPECT_EQ(co_await complaint_of([](int& m) -> task<> {

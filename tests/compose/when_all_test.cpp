@@ -23,7 +23,7 @@ protected:
     listening_context ctx_;
 };
 
-TEST_F(WhenAll, GivesATupleInTheirOrder) {
+TEST_F(WhenAll, ReturnsATupleInTheirOrder) {
     auto nothing = []() -> task<> { co_return; };
     auto main = [](auto f) -> task<> {
         auto [a, b, c, d, e] =

@@ -24,7 +24,7 @@ protected:
     listening_context ctx_;
 };
 
-TEST_F(WhenAny, GivesTheFirstWithItsIndex) {
+TEST_F(WhenAny, ReturnsTheFirstWithItsIndex) {
     auto nothing = []() -> task<> { co_await sleep_for(1ms); };
     int number = 3;
     auto refers = [](int& n) -> task<int&> { co_return n; };
@@ -230,7 +230,7 @@ TEST_F(WhenAny, AnElementOfALoserStaysInTheStream) {
     ctx_.run(main());
 }
 
-TEST_F(WhenAny, G3_ALosersBytesAreNotLostInAStreamOfConnections) {
+TEST_F(WhenAny, G3_ALosersConnectionIsNotLostInAStream) {
     // Every connection is accepted by exactly one next(), whichever child wins.
     const coil_test::listener l;
     auto main = [](const coil_test::listener& server) -> task<> {

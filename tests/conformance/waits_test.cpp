@@ -38,8 +38,8 @@ task<> epoll_sets() {
     co_await gives(io::write(q.b, "x"), 1);
     const int one = co_await waiting;
     EXPECT_EQ(one, 1);
-    const std::uint64_t who = events[0].data.u64; // the struct is packed
-    EXPECT_EQ(who, 2U);
+    const std::uint64_t source = events[0].data.u64; // the struct is packed
+    EXPECT_EQ(source, 2U);
     co_await gives(io::write(p.b, "x"), 1);
     co_await gives(io::epoll_wait(set, events), 2, "what is ready stays ready");
     co_await gives(io::epoll_wait(set, {events.data(), 1}), 1, "as many as there is room for");

@@ -150,11 +150,11 @@ TEST(BackendChoice, TheOptionDecides) {
                                      io_context ctx(coil_test::with(
                                          [](auto& o) { o.backend = io_backend::epoll; }));
                                      if (coil_test::run_on(ctx, backend_in_use()) != "epoll") {
-                                         return "another kernel";
+                                         return "another backend";
                                      }
                                      ::setenv("COIL_BACKEND", "epoll", 1);
                                      if (backend_of(io_backend::io_uring) == "epoll") {
-                                         return "the environment won";
+                                         return "the environment overrode the option";
                                      }
                                      return coil_test::run_on(ctx, works());
                                  }),

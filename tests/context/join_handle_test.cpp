@@ -28,7 +28,7 @@ task<int> failing() {
 }
 task<> sleeper(on_destruction, io_result& result) { result = co_await sleep_for(24h); }
 
-TEST_F(JoinHandle, AwaitGivesTheValue) {
+TEST_F(JoinHandle, AwaitReturnsTheValue) {
     auto main = []() -> task<int> {
         join_handle<int> slow = coil::spawn(later(1));
         join_handle<int> fast = coil::spawn(at_once(2));
@@ -44,7 +44,7 @@ TEST_F(JoinHandle, AwaitOfATemporary) {
     EXPECT_EQ(coil::run(main()), 5);
 }
 
-TEST_F(JoinHandle, CarriesReferencesAndWhatCanOnlyBeMoved) {
+TEST_F(JoinHandle, CarriesReferencesAndMoveOnlyValues) {
     static int target;
     auto refer = []() -> task<int&> { co_return target; };
     auto make = []() -> task<std::unique_ptr<int>> {
@@ -61,7 +61,7 @@ TEST_F(JoinHandle, CarriesReferencesAndWhatCanOnlyBeMoved) {
     coil::run(main(refer, make));
 }
 
-TEST_F(JoinHandle, OfVoid) {
+TEST_F(JoinHandle, MayBeOfVoid) {
     int n = 0;
     auto set = [](int& to) -> task<> {
         co_await yield();
@@ -378,7 +378,7 @@ TEST_F(JoinHandle, ReturnsTheResultOnce) {
     EXPECT_THROW(error.get(), std::logic_error);
 }
 
-TEST_F(JoinHandle, IsJoinedByOneAtATime) {
+TEST_F(JoinHandle, IsJoinedByOneTaskAtATime) {
     auto joins = [](join_handle<int>& h) -> task<int> { co_return co_await h; };
     auto main = [](auto f) -> task<> {
         join_handle<int> h = coil::spawn(later(1));

@@ -190,7 +190,7 @@ TEST_F(Limits, G6_WithoutDescriptorsTheConstructorThrows) {
     EXPECT_EQ(complaint, "");
 }
 
-TEST_F(Limits, NoEntriesAreRefused) { EXPECT_THROW(io_context(0), std::system_error); }
+TEST_F(Limits, ZeroEntriesAreRefused) { EXPECT_THROW(io_context(0), std::system_error); }
 
 TEST_F(Limits, EntriesAreRoundedUpAndClamped) {
     io_context odd(5);

@@ -32,7 +32,7 @@ TEST(LoopRing, ReserveFlushesAFullQueue) {
     EXPECT_EQ(ring->for_each_cqe([](const uring::cqe&) {}), entries);
 }
 
-TEST(LoopRing, ClosingTellsEachAttachmentOnce) {
+TEST(LoopRing, ClosingNotifiesEachAttachmentOnce) {
     COIL_SKIP_UNDER_FAULTS("it counts what a ring completes at once");
     ring_alone alone;
     std::vector<attached*> told;

@@ -164,7 +164,7 @@ TEST_F(Metrics, MessagesToAContextThatIsAwakeElideTheWakeUp) {
     EXPECT_EQ(ctx.metrics().wake_ups_sent, 0U);
 }
 
-TEST_F(Metrics, AMessageToAContextThatSleepsIsAWakeUpSent) {
+TEST_F(Metrics, AMessageToASleepingContextCountsAsAWakeUpSent) {
     COIL_SKIP_UNDER_FAULTS("it relies on a sleep that nothing interrupts");
     io_context ctx(coil_test::with([](auto& o) { o.idle = idle_policy::park(); }));
     ctx.start();
@@ -183,7 +183,7 @@ TEST_F(Metrics, AMessageToAContextThatSleepsIsAWakeUpSent) {
     ctx.join();
 }
 
-TEST_F(Metrics, ATurnThatBlocksIsSeen) {
+TEST_F(Metrics, ATurnThatBlocksIsMeasured) {
     for (const int others : {0, 1, 1000}) {
         io_context ctx;
         bool done = false;
@@ -234,7 +234,7 @@ TEST_F(Metrics, AShutdownIsNotATurn) {
     struct slow {
         ~slow() { work_for(100ms); }
     };
-    auto dawdles = []() -> task<> {
+    auto ends_slowly = []() -> task<> {
         const slow at_end;
         co_await sleep_for(1h);
     };
@@ -242,7 +242,7 @@ TEST_F(Metrics, AShutdownIsNotATurn) {
         co_await yield();
         this_context().stop();
     };
-    ctx.co_spawn(dawdles());
+    ctx.co_spawn(ends_slowly());
     ctx.co_spawn(stops());
     ctx.run();
     EXPECT_LT(ctx.metrics().turn_length.sum(), 100'000'000U);

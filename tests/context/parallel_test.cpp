@@ -24,7 +24,7 @@ task<int> square(int n) {
     co_return n* n;
 }
 
-TEST_F(Parallel, GivesTheValuesInTheOrderOfTheTasks) {
+TEST_F(Parallel, ReturnsTheValuesInTheOrderOfTheTasks) {
     runtime rt(3);
     std::vector<task<int>> tasks;
     for (int i = 0; i < 100; ++i) {

@@ -57,8 +57,8 @@ TEST(Parker, DoesNotSleepWhenSomethingWasPosted) {
     EXPECT_EQ(p.metrics.wake_ups_sent.get(), 0U);
 }
 
-TEST(Parker, MakesRoomForTheReadThatEndsItsSleep) {
-    COIL_SKIP_UNDER_FAULTS("the enter that makes room may be interrupted");
+TEST(Parker, MakesSpaceForTheReadThatEndsItsSleep) {
+    COIL_SKIP_UNDER_FAULTS("the enter that makes space may be interrupted");
     parked p;
     fill(*p.ring);
     EXPECT_TRUE(p.parking.announce());
@@ -129,7 +129,7 @@ TEST(Parker, ABatchWaitsForNoMoreCompletionsThanAreDue) {
     EXPECT_LT(time_in_a_batch(p, 0), std::chrono::seconds(30)); // for one, at least
     p.reap(0);
     if (!p.ring->has_min_wait()) {
-        GTEST_SKIP() << "the kernel knows no minimum wait";
+        GTEST_SKIP() << "the kernel does not support a minimum wait";
     }
     parked waits(idle_policy::batch(2, std::chrono::milliseconds(20)));
     EXPECT_GE(time_in_a_batch(waits, 2), std::chrono::milliseconds(20)); // the second may come

@@ -55,12 +55,12 @@ TEST_F(ResumeOn, AStartedContextRunsTasksThatMoveToIt) {
         }
         co_return hops;
     };
-    auto keep_home = [](join_handle<int> work) -> task<int> { co_return co_await work; };
+    auto await_at_home = [](join_handle<int> work) -> task<int> { co_return co_await work; };
     io_context home;
     auto work = home.spawn(main(other));
     // The task leaves `home` now and then; `home` keeps running because of another task, which
     // awaits the first one there.
-    auto result = home.spawn(keep_home(std::move(work)));
+    auto result = home.spawn(await_at_home(std::move(work)));
     home.run();
     EXPECT_EQ(result.get(), 2 * coil_test::rounds(500, 50'000));
     other.join();

@@ -21,7 +21,7 @@ TEST_F(Run, ReturnsTheValue) {
     EXPECT_EQ(coil::run(answer()), 42);
 }
 
-TEST_F(Run, OfVoidReturns) {
+TEST_F(Run, RunsATaskOfVoid) {
     bool ran = false;
     auto mark = [](bool& flag) -> task<> {
         co_await yield();
@@ -31,7 +31,7 @@ TEST_F(Run, OfVoidReturns) {
     EXPECT_TRUE(ran);
 }
 
-TEST_F(Run, ReturnsReferencesAndWhatCanOnlyBeMoved) {
+TEST_F(Run, ReturnsReferencesAndMoveOnlyValues) {
     int target = 0;
     auto refer = [](int& t) -> task<int&> { co_return t; };
     EXPECT_EQ(&coil::run(refer(target)), &target);
@@ -52,7 +52,7 @@ TEST_F(Run, G12_ThrowsWhatTheTaskThrew) {
     }
 }
 
-TEST_F(Run, G5_StopsWhatElseWasSpawned) {
+TEST_F(Run, G5_StopsAllOtherTasks) {
     int destroyed = 0;
     auto forever = [](on_destruction) -> task<> { co_await sleep_for(24h); };
     auto main = [](auto f, int& count) -> task<> {
@@ -64,7 +64,7 @@ TEST_F(Run, G5_StopsWhatElseWasSpawned) {
     EXPECT_EQ(destroyed, 2);
 }
 
-TEST_F(Run, G5_AnExceptionStopsWhatElseWasSpawned) {
+TEST_F(Run, G5_AnExceptionStopsAllOtherTasks) {
     int destroyed = 0;
     auto forever = [](on_destruction) -> task<> { co_await sleep_for(24h); };
     auto main = [](auto f, int& count) -> task<> {

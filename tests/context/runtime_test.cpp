@@ -230,7 +230,7 @@ TEST_F(Runtime, RunWaitsForTasksWhoseHandlesWereDropped) {
     EXPECT_TRUE(done);
 }
 
-TEST_F(Runtime, BlockOn_RunsAndGivesTheResult) {
+TEST_F(Runtime, BlockOn_RunsATaskAndReturnsItsResult) {
     runtime rt(2);
     auto answer = []() -> task<int> {
         co_await sleep_for(1ms);
@@ -245,7 +245,7 @@ TEST_F(Runtime, BlockOn_RunsAndGivesTheResult) {
     EXPECT_THROW(rt.block_on(fails()), std::runtime_error);
 }
 
-TEST_F(Runtime, G5_BlockOn_DestroysWhatIsNotDone) {
+TEST_F(Runtime, G5_BlockOn_DestroysTasksThatHaveNotEnded) {
     int destroyed = 0;
     runtime rt(2);
     auto forever = [](coil_test::on_destruction local) -> task<> {
@@ -589,8 +589,8 @@ TEST_F(Runtime, BlockOn_WaitsForATaskOnAForeignContext) {
         EXPECT_EQ(rt.block_on(there_and_back(elsewhere, i % 2 == 0)), 7);
         EXPECT_EQ(coil::run(there_and_back(elsewhere, i % 2 == 0)), 7);
     }
-    auto innocent = []() -> task<int> { co_return 1; };
-    EXPECT_EQ(elsewhere.spawn(innocent()).get(), 1); // it was not stopped
+    auto unrelated = []() -> task<int> { co_return 1; };
+    EXPECT_EQ(elsewhere.spawn(unrelated()).get(), 1); // it was not stopped
     elsewhere.stop();
     elsewhere.join();
 }

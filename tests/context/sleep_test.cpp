@@ -61,7 +61,7 @@ TEST_F(Sleep, EqualDeadlinesWakeInTheOrderOfSleeping) {
     EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
 }
 
-TEST_F(Sleep, UntilTheSystemClocksTime) {
+TEST_F(Sleep, SleepsUntilATimeOfTheSystemClock) {
     auto main = []() -> task<> {
         const auto when = system_clock::now() + 5ms;
         EXPECT_EQ(co_await sleep_until(when), 0);

@@ -113,7 +113,7 @@ TEST_F(Submission, AsManyCompletionsAreDueAsEntriesThatPostOne) {
     EXPECT_EQ((*alone.ring)->for_each_cqe([](const uring::cqe&) {}), 3U);
 }
 
-TEST_F(Submission, AnEntryAtOnceNeedsRoom) {
+TEST_F(Submission, AnEntryAtOnceNeedsSpaceInTheQueue) {
     fill(*alone.ring);
     bare_op op(loop);
     EXPECT_FALSE(submitted.submit_at_once(*alone.ring, op.entry));
@@ -148,7 +148,7 @@ TEST_F(LimitOfTwo, G6_OperationsBeyondTheLimitWaitInOrder) {
     EXPECT_EQ(last.user_data, reinterpret_cast<std::uintptr_t>(&ops[3].entry));
 }
 
-TEST_F(LimitOfTwo, OneThatLeavesTheQueueIsNotSubmitted) {
+TEST_F(LimitOfTwo, AnOperationThatLeavesTheQueueIsNotSubmitted) {
     std::array ops{bare_op(loop), bare_op(loop), bare_op(loop), bare_op(loop)};
     for (bare_op& op : ops) {
         submitted.submit(op);
@@ -161,7 +161,7 @@ TEST_F(LimitOfTwo, OneThatLeavesTheQueueIsNotSubmitted) {
     }
 }
 
-TEST_F(LimitOfTwo, OneThatBypassesTheQueueExceedsTheLimit) {
+TEST_F(LimitOfTwo, AnOperationThatBypassesTheQueueExceedsTheLimit) {
     std::array ops{bare_op(loop), bare_op(loop), bare_op(loop), bare_op(loop)};
     for (bare_op& op : ops) {
         submitted.submit(op);

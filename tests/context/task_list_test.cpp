@@ -276,7 +276,7 @@ TEST(TaskList, G5_HoldsBackTheOwnerOfAScopeAndNotTheTaskThatJoinsIt) {
     here.tasks.destroy_newest();
 }
 
-TEST(TaskList, RefusesWhatIsUnwantedOfAllTasks) {
+TEST(TaskList, RefuseUnwantedReachesListedAndHeldBackTasks) {
     counted_list here;
     fake_task listed;
     fake_task held;

@@ -50,7 +50,7 @@ TEST_F(Unhandled, G12_GoesToTheHandlerAndIsCounted) {
     ctx.run();
     EXPECT_EQ(got, (std::vector<std::string>{"unknown", "one", "two"}));
     EXPECT_EQ(ctx.metrics().unhandled_exceptions, 3U);
-    EXPECT_EQ(n, 10); // the others went on
+    EXPECT_EQ(n, 10); // the other tasks continued
 }
 
 // mistake 12: an exception leaves a task that was started with co_spawn
@@ -108,7 +108,7 @@ void expect_origin(const std::string& said, const std::string& function, unsigne
 
 // mistake 12: an exception leaves a task without a name
 // shows: its function, and in debug builds the file and line of its spawn
-TEST_F(Unhandled, G12_OfATaskWithoutANameTellsItsFunctionAndWhereItWasSpawned) {
+TEST_F(Unhandled, G12_TheReportOfAnUnnamedTaskNamesItsFunctionAndSpawn) {
     io_context ctx;
     const auto printed = [&] {
         ctx.run();
@@ -139,7 +139,7 @@ TEST_F(Unhandled, G12_OfATaskWithoutANameTellsItsFunctionAndWhereItWasSpawned) {
     expect_origin(printed(), "with_stop_token", __LINE__ - 1);
 }
 
-TEST_F(Unhandled, G12_OfAHandleThatIsDroppedLaterTellsTheSame) {
+TEST_F(Unhandled, G12_TheReportForAHandleDroppedLaterNamesTheSame) {
     io_context ctx;
     testing::internal::CaptureStderr();
     {
@@ -150,7 +150,7 @@ TEST_F(Unhandled, G12_OfAHandleThatIsDroppedLaterTellsTheSame) {
     expect_origin(testing::internal::GetCapturedStderr(), "throws_int()", __LINE__ - 4);
 }
 
-TEST_F(Unhandled, OfAPostedFunctionTellsNoPlaceInsideOfTheLibrary) {
+TEST_F(Unhandled, TheReportOfAPostedFunctionNamesNoPlaceInTheLibrary) {
     io_context ctx;
     testing::internal::CaptureStderr();
     ctx.post([] { throw 7; });

@@ -26,18 +26,18 @@ struct only_made_from_two {
     int sum;
 };
 
-TEST(Task, GivesAValue) { EXPECT_EQ(drive(number(42)), 42); }
+TEST(Task, ReturnsAValue) { EXPECT_EQ(drive(number(42)), 42); }
 
 TEST(Task, OfVoidEnds) { drive(nothing()); }
 
-TEST(Task, GivesAReferenceToTheVeryObject) {
+TEST(Task, ReturnsAReferenceToTheObject) {
     int target = 1;
     auto refer = [](int& t) -> task<int&> { co_return t; };
     int& got = drive(refer(target));
     EXPECT_EQ(&got, &target);
 }
 
-TEST(Task, GivesAReferenceToABase) {
+TEST(Task, ReturnsAReferenceToABase) {
     struct base {
         int n = 7;
     };
@@ -47,12 +47,12 @@ TEST(Task, GivesAReferenceToABase) {
     EXPECT_EQ(&drive(refer(object)), &object);
 }
 
-TEST(Task, GivesWhatCanOnlyBeMoved) {
+TEST(Task, ReturnsMoveOnlyValues) {
     auto make = []() -> task<std::unique_ptr<int>> { co_return std::make_unique<int>(5); };
     EXPECT_EQ(*drive(make()), 5);
 }
 
-TEST(Task, GivesWhatHasNoDefaultConstructor) {
+TEST(Task, ReturnsValuesWithoutADefaultConstructor) {
     auto make = []() -> task<only_made_from_two> { co_return {3, 4}; };
     EXPECT_EQ(drive(make()).sum, 7);
 }
@@ -106,7 +106,7 @@ TEST(Task, Assignment_DestroysThePreviousFrame) {
     drive(std::move(t));
 }
 
-TEST(Task, ReleaseGivesTheFrameAway) {
+TEST(Task, ReleaseTransfersTheFrame) {
     int destroyed = 0;
     auto hold = [](on_destruction) -> task<> { co_return; };
     auto t = hold(on_destruction(destroyed));

@@ -39,8 +39,8 @@ lines_in "$tmp/here.out" answer
 printf 'more\n' >&4
 lines_in "$tmp/there.out" $'question\nmore'
 
-# A stranger's datagram is not for this conversation, and an empty one is no end.
-timeout 8 python3 - "$port" <<'PYTHON' || fail "the stranger failed"
+# A datagram of another sender is ignored.
+timeout 8 python3 - "$port" <<'PYTHON' || fail "the other sender failed"
 import socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.sendto(b"stranger", ("127.0.0.1", int(sys.argv[1])))
@@ -54,7 +54,7 @@ ends "$client" || fail "netcat -u -w ended with $?: $(cat "$tmp/here.err")" # af
 kill "$listener"
 exec 3>&-
 
-# One read of the input is one datagram, and none is cut.
+# One read of the input is one datagram, none is truncated, and an empty one ends nothing.
 timeout 20 python3 - "$netcat" <<'PYTHON' || fail "the datagrams differ"
 import os, socket, subprocess, sys, time
 

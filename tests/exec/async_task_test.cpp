@@ -121,7 +121,7 @@ TEST(AsyncTask, G12_AnExceptionThatIsNotReceivedIsReported) {
 
 // ---- callbacks
 
-TEST(AsyncTaskCallbacks, InTheirOrderOnTheExecutor) {
+TEST(AsyncTaskCallbacks, RunInTheirOrderOnTheExecutor) {
     looper_executor looper;
     std::vector<int> order;
     const auto add = [&](int n) {
@@ -149,7 +149,7 @@ TEST(AsyncTaskCallbacks, InTheirOrderOnTheExecutor) {
     EXPECT_EQ(order.size(), 5U);
 }
 
-TEST(AsyncTaskCallbacks, OfATemporary) {
+TEST(AsyncTaskCallbacks, MayBeAttachedToATemporary) {
     by_hand ex;
     int sum = 0;
     async_gives(executor_arg, ex, 1).then([&](int n) { sum += n; });

@@ -60,7 +60,7 @@ TEST(Looper, G5_ShutdownReturnsTheNumberOfDroppedFunctions) {
         EXPECT_EQ(destroyed, 5); // when shutdown() returns
         EXPECT_EQ(looper.shutdown(false), 0U);
         looper.execute([&called, guard = coil_test::on_destruction(destroyed)] { ++called; });
-        EXPECT_EQ(destroyed, 6); // what comes later is dropped at once
+        EXPECT_EQ(destroyed, 6); // later work is dropped at once
     }
     looper.join();
     EXPECT_EQ(called, 0);
@@ -158,7 +158,7 @@ TEST(Looper, G9_NoWakeUpIsLostBetweenTwo) {
     b.join();
 }
 
-TEST(Looper, G5_ManyThatAreDestroyedAtOnce) {
+TEST(Looper, G5_ManyAreDestroyedAtOnce) {
     for (int i = 0; i < coil_test::rounds(200, 5000); ++i) {
         int calls = 0;
         {

@@ -62,7 +62,7 @@ TEST(On, ReturnsTheResultToACoroutineOnAnExecutor) {
     EXPECT_TRUE(coil::run(main()));
 }
 
-TEST(On, AContextWithItsOperations) {
+TEST(On, ATaskOnAContextMayUseItsOperations) {
     runtime rt(2);
     auto work = []() -> task<io_context*> {
         EXPECT_EQ(co_await io::nop(), 0);

@@ -220,7 +220,7 @@ TEST(RunLoop, G1_WaitingTasksAreNotResumed) {
     EXPECT_TRUE(done);
 }
 
-TEST(RunLoop, AsAnExecutor) {
+TEST(RunLoop, IsAnExecutor) {
     static_assert(executor<run_loop>);
     run_loop loop;
     said log;
@@ -261,8 +261,8 @@ TEST(RunLoop, G12_ExceptionsAreReported) {
     }
     EXPECT_EQ(log.size(), 3U); // the others continue
     const std::string text = testing::internal::GetCapturedStderr();
-    for (const char* who : {"of a coroutine", "of a task", "of a function"}) {
-        EXPECT_NE(text.find(who), std::string::npos) << text;
+    for (const char* origin : {"of a coroutine", "of a task", "of a function"}) {
+        EXPECT_NE(text.find(origin), std::string::npos) << text;
     }
 }
 
@@ -285,7 +285,7 @@ TEST(RunLoop, StopLeavesTheRestForTheNextRun) {
     EXPECT_EQ(log.size(), 5U);
 }
 
-TEST(RunLoop, StopEndsWhatNeverEnds) {
+TEST(RunLoop, StopEndsALoopWhoseWorkNeverEnds) {
     int destroyed = 0;
     {
         run_loop loop;

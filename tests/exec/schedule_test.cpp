@@ -34,7 +34,7 @@ TEST(ResumeOnExecutor, TheTaskAndItsAwaitersMove) {
     rt.block_on(main(looper));
 }
 
-TEST(ResumeOnExecutor, ManyTimes) {
+TEST(ResumeOnExecutor, TheTaskMovesManyTimes) {
     looper_executor looper;
     async_executor threads;
     const int hops = coil_test::rounds(coil_test::sanitized ? 200 : 1000, 20'000);
@@ -56,7 +56,7 @@ TEST(ResumeOnExecutor, ManyTimes) {
     EXPECT_EQ(coil::run(main()), 2 * hops);
 }
 
-TEST(ResumeOnExecutor, ByAnyExecutor) {
+TEST(ResumeOnExecutor, TheTaskMovesToAnAnyExecutor) {
     looper_executor looper;
     io_context other;
     other.start();
@@ -213,7 +213,7 @@ TEST(ResumeOnExecutor, TheTaskStaysIfTheExecutorThrows) {
     EXPECT_EQ(coil_test::run_on(context, main(ex)), 1);
 }
 
-TEST(ResumeOnExecutor, AChildOfACombinatorCannotMove) {
+TEST(ResumeOnExecutor, AChildOfACombinationCannotMove) {
     looper_executor looper;
     auto child = [](looper_executor& to) -> task<int> {
         try {

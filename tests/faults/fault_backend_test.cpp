@@ -195,7 +195,7 @@ TEST_F(FaultBackend, SubmitsFewerEntriesAndNeverSplitsAChain) {
     EXPECT_GT((*log_)[fault::partial_submission], 50U);
 }
 
-TEST_F(FaultBackend, RefusesToBeEnteredButOnlyTemporarily) {
+TEST_F(FaultBackend, RefusesToBeEnteredOnlyTemporarily) {
     open(only(&fault_plan::interrupt_enter));
     push(prep::nop(), 1);
     EXPECT_EQ(ring_->submit(), -EINTR);
@@ -297,7 +297,7 @@ TEST_F(FaultBackend, DelaysTheNotificationOfAZeroCopySend) {
     EXPECT_EQ((*log_)[fault::delay_notification], 1U);
 }
 
-TEST_F(FaultBackend, TheSameSeedDoesTheSame) {
+TEST_F(FaultBackend, TheSameSeedInjectsTheSameFaults) {
     std::vector<std::vector<std::uint64_t>> orders;
     for (const std::uint64_t seed : {1U, 1U, 2U}) {
         open(fault_plan::everything(), 64, seed);

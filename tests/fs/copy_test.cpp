@@ -53,7 +53,7 @@ task<> copy_with_error(fs::path from, fs::path to, fs::copy_options options, std
     co_await fs::copy(from, to, options, ec);
 }
 
-/// One entry of each kind in both trees: `from/…` is copied to `to/…`.
+/// Creates an entry of each kind, as the sources and the targets of copies.
 void make_scene(const stdfs::path& top) {
     stdfs::create_directories(top / "tree/a/b");
     make_file(top / "tree/one", "one");

@@ -127,7 +127,7 @@ TEST(FsHostileTrees, AtomicReplaceRepeatsTheChecksThatTheKernelCannotMake) {
     EXPECT_EQ(content_of(dir / "made"), "attack");
 }
 
-TEST(FsHostileTrees, AtomicReplaceTakesNoFileThatTheKernelDoesNot) {
+TEST(FsHostileTrees, AtomicReplaceRefusesTheFilesThatTheKernelRefuses) {
     if (::geteuid() != 0) {
         GTEST_SKIP() << "only root can change the owner of a file";
     }
@@ -252,7 +252,7 @@ TEST(FsHostileTrees, AnOrdinaryUserKeepsItsOwnSetUserIdBits) {
         const auto mode = [&](const fs::path& p) { return status_of(dir / p.native()).st_mode; };
         return (mode("kept/f") & 07777U) == 04751U && (mode("plain/f") & 07777U) == 0751U
                    ? ""
-                   : "the modes are others";
+                   : "the modes differ";
     });
     EXPECT_EQ(complaint, "");
 }
@@ -319,7 +319,7 @@ task<> walk_through(fs::path p) {
     }
 }
 
-TEST(FsHostileTrees, G6_TreesLiveWithTenDescriptors) {
+TEST(FsHostileTrees, G6_TreesAreProcessedWithTenDescriptors) {
     FS_TEST_NEEDS_FORK();
     const scratch dir;
     random_tree(dir / "from", 3, 60, 300);

@@ -48,7 +48,7 @@ std::string in_the_team(const std::function<void()>& f) {
     });
 }
 
-TEST(FsKeptRights, AnInheritedListGoesAlsoIfTheOwnerCannotBeKept) {
+TEST(FsKeptRights, AnInheritedListIsRemovedAlsoIfTheOwnerCannotBeKept) {
     FS_TEST_NEEDS_FORK();
     if (::geteuid() != 0) {
         GTEST_SKIP() << "only root can run a process of another user";
@@ -123,7 +123,7 @@ std::string modes_of_copies(unsigned error) {
     });
 }
 
-TEST(FsKeptRights, BehindAFilterTheGroupGetsWhatAllOthersHave) {
+TEST(FsKeptRights, BehindAFilterTheGroupGetsNoMoreThanOthers) {
     FS_TEST_NEEDS_FORK();
     for (const unsigned error : {EPERM, ENOSYS}) {
         const std::string modes = modes_of_copies(error);

@@ -198,7 +198,7 @@ std::unique_ptr<io_context> context_with(coil_test::opcode call, std::string nam
         [&](io_context_options& o) { o.make_backend = coil_test::door_backend::factory(door); }));
 }
 
-TEST(NamesStop, ASymlinkInThePlaceOfWhatWasMadeIsNotFollowed) {
+TEST(NamesStop, ASymlinkThatReplacesACreatedDirectoryIsNotFollowed) {
     const temporary_tree tree(2);
     const inside here(tree.root());
     stdfs::create_directories("top");
@@ -253,7 +253,7 @@ TEST(NamesStop, G3_StoppedBeforeItHasQueriedTheExistingFileItIsCancelled) {
 
 task<> make_and_count(path p, int& made) { made += co_await fs::create_directories(p) ? 1 : 0; }
 
-TEST(NamesStop, OfSeveralThatMakeTheSamePathOneReportsThatItDid) {
+TEST(NamesStop, OneOfSeveralCreatorsOfAPathReportsThatItCreatedIt) {
     for (int round = 0; round < coil_test::rounds(20, 1000); ++round) {
         const temporary_tree tree(2);
         const path p = tree.root() / deep_path;

@@ -41,7 +41,7 @@ TEST(NamesTime, TimesAreThoseOfTheStandardLibraryToTheNanosecond) {
     EXPECT_GT(kept, 15);
 }
 
-TEST(NamesTime, ATimeThatWasSetComesBack) {
+TEST(NamesTime, ReturnsTheTimeThatWasSet) {
     const temporary_tree tree(0);
     const path p = tree.root() / "file";
     std::ofstream(p) << "content";
@@ -55,7 +55,7 @@ TEST(NamesTime, ATimeThatWasSetComesBack) {
     }(p, time));
 }
 
-TEST(NamesTime, ATimeBeforeThatOfTheClockIsAnErrorAndNotAnotherTime) {
+TEST(NamesTime, ATimeBeforeTheRangeOfTheClockIsAnError) {
     // Most file systems do not support such times; tmpfs does.
     const temporary_tree tree(0, "/dev/shm");
     const path p = tree.root() / "file";

@@ -29,12 +29,12 @@ task<> each_size(const scratch& dir) {
     }
 }
 
-TEST(FsReadFile, GivesAllOfFilesOfAnySize) {
+TEST(FsReadFile, ReturnsAllOfFilesOfAnySize) {
     const scratch dir;
     coil::run(each_size(dir));
 }
 
-TEST(FsReadFile, GivesAllOfFilesOfAnySizeInMemory) {
+TEST(FsReadFile, ReturnsAllOfFilesOfAnySizeInMemory) {
     if (!std::filesystem::exists("/dev/shm")) {
         GTEST_SKIP() << "there is no /dev/shm";
     }

@@ -72,7 +72,7 @@ TEST(FsReplacement, KeepsSetIdBitsOfAnOrdinaryUser) {
     EXPECT_EQ(content_of(dir / "f"), "new");
 }
 
-TEST(FsReplacement, RefusesWhatTheKernelMightIfItCannotKnow) {
+TEST(FsReplacement, RefusesFilesOfOtherUsersIfTheSettingsAreUnknown) {
     FS_TEST_NEEDS_FORK();
     const scratch dir;
     const std::string complaint = coil_test::in_child([&]() -> std::string {

@@ -138,7 +138,7 @@ TEST(FsResolvedOnce, WithoutDescriptorsTheWholePathIsNotUsedInstead) {
     }
 }
 
-TEST(FsResolvedOnce, TheErrorOfAMissingPlaceIsThatOfTheStandard) {
+TEST(FsResolvedOnce, ErrorsOfMissingPathsAreThoseOfTheStandard) {
     const scratch dir;
     coil_test::put(dir / "file", "x");
     stdfs::create_directory(dir / "d");

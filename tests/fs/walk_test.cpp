@@ -227,7 +227,7 @@ TEST(FsWalk, EntriesOutliveTheirWalk) {
     EXPECT_EQ(coil::run(last(tmp.path())), 5U);
 }
 
-TEST(FsWalk, MetadataComeForAWholeBatch) {
+TEST(FsWalk, MetadataAreFetchedForAWholeBatch) {
     const temporary_directory tmp;
     for (int i = 0; i < 100; ++i) {
         make_file(tmp / std::to_string(i), "x");

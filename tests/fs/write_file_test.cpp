@@ -260,7 +260,7 @@ TEST(FsWriteFile, G3_ACancelledReplacementLeavesTheOldFileAndNothingElse) {
     }
 }
 
-TEST(FsWriteFile, G5_ADestroyedReplacementLeavesOneOfTheTwoAndNothingElse) {
+TEST(FsWriteFile, G5_ADestroyedReplacementLeavesTheOldOrTheNewFileAndNothingElse) {
     const scratch dir;
     const std::string large = pattern(8U << 20);
     const names one{"f"};

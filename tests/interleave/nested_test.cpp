@@ -145,7 +145,7 @@ TEST(NestedLookup, AnExceptionCrossesEveryLevel) {
 
 // ---- exceptions
 
-TEST(InterleaveExceptions, ComeOutAtEveryPositionAfterTheOthersWereDestroyed) {
+TEST(InterleaveExceptions, PropagateFromEveryPositionAfterTheOthersWereDestroyed) {
     constexpr int count = 30;
     const auto keys = std::views::iota(0, count);
     for (int steps = 0; steps <= 2; ++steps) {

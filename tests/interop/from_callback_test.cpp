@@ -34,14 +34,14 @@ struct callback_shelf {
 
 bool is_canceled(const std::system_error& e) { return e.code() == std::errc::operation_canceled; }
 
-TEST(FromCallback, GivesWhatTheCompletionWasGivenAtOnce) {
+TEST(FromCallback, ReturnsWhatTheCompletionReceivesAtOnce) {
     const auto work = []() -> task<int> {
         co_return co_await from_callback<int>([](completion<int> done) { done(42); });
     };
     EXPECT_EQ(coil::run(work()), 42);
 }
 
-TEST(FromCallback, GivesValuesReferencesAndNothing) {
+TEST(FromCallback, ReturnsValuesReferencesAndVoid) {
     static int number = 1;
     const auto work = []() -> task<> {
         const auto owned = co_await from_callback<std::unique_ptr<int>>(
@@ -368,7 +368,7 @@ TEST(FromCallback, AFrameDestroyedInMidRunCancelsAndWaitsForNothing) {
     (*shelf.kept)(1);
 }
 
-TEST(FromCallback, WorksInCombinators) {
+TEST(FromCallback, WorksInCombinations) {
     const auto work = []() -> task<> {
         callback_shelf<int> never;
         const auto [a, b] =

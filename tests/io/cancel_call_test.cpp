@@ -25,7 +25,7 @@ namespace {
 
 class CancelCall : public ::testing::Test {};
 
-TEST_F(CancelCall, AnOperation) {
+TEST_F(CancelCall, EndsAnOperation) {
     const pipe_pair p;
     auto main = [](const pipe_pair& pipe) -> task<> {
         char buf[4];
@@ -51,7 +51,7 @@ TEST_F(CancelCall, AnOperation) {
     coil::run(main(p));
 }
 
-TEST_F(CancelCall, AChain) {
+TEST_F(CancelCall, EndsAChain) {
     const pipe_pair p;
     auto main = [](const pipe_pair& pipe) -> task<> {
         char buf[4];

@@ -124,7 +124,7 @@ TEST_F(Cancel, G3_OfEveryKindOfWait) {
     coil::run(main(op, s, l, full));
 }
 
-TEST_F(Cancel, G3_EveryLaterAwaitOfTheTaskGivesTheSame) {
+TEST_F(Cancel, G3_EveryLaterAwaitOfTheTaskReturnsTheSame) {
     const pipe_pair p;
     auto task_of_many = [](int fd) -> task<int> {
         char c;

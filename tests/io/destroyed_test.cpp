@@ -234,7 +234,7 @@ TEST_F(Destroyed, G5_AHundredFramesAtOnceEachWithItsRead) {
     coil::run(main(reads, p.in));
 }
 
-TEST(DestroyedDeathTest, G2_OnAnotherThreadIsAClearEnd) {
+TEST(DestroyedDeathTest, G2_OnAnotherThreadEndsTheProgramWithAMessage) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     EXPECT_DEATH(
         {

@@ -101,7 +101,7 @@ TEST_P(Epoll, AnEdgeIsReportedOnce) {
     EXPECT_EQ(result_of(io::epoll_wait(set_, events, 0)), 0);
 }
 
-TEST_P(Epoll, WaitWaits) {
+TEST_P(Epoll, WaitWaitsForAnEvent) {
     const pipe_pair p;
     watch(p.in, 5);
     auto waits = [](int set, std::span<::epoll_event> into, int limit) -> task<int> {
@@ -126,7 +126,7 @@ TEST_P(Epoll, WaitWaits) {
     coil_test::run_on(context_, main(waits, set_, p));
 }
 
-TEST_P(Epoll, ATimeLimitGivesZeroEvents) {
+TEST_P(Epoll, AnExpiredLimitOfTheCallReturnsZero) {
     const pipe_pair p;
     watch(p.in, 1);
     std::array<::epoll_event, 2> events{};

@@ -32,7 +32,7 @@ protected:
     temporary_directory dir_;
 };
 
-TEST_F(File, NopGivesZero) { EXPECT_EQ(result_of(io::nop()), 0); }
+TEST_F(File, NopReturnsZero) { EXPECT_EQ(result_of(io::nop()), 0); }
 
 TEST_F(File, OpenatMakesADescriptorWithFlagsAndMode) {
     const auto path = dir_ / "new";
@@ -211,7 +211,7 @@ TEST_F(File, APipeIgnoresTheOffset) {
     EXPECT_STREQ(buf, "abc");
 }
 
-TEST_F(File, PollGivesThePendingEvents) {
+TEST_F(File, PollReturnsThePendingEvents) {
     coil_test::pipe_pair p;
     EXPECT_EQ(result_of(io::poll(p.out, POLLOUT)), POLLOUT);
     p.put("x");

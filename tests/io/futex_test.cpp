@@ -129,7 +129,7 @@ uring::futex_waiter waiter_on(const word& w, std::uint64_t value) {
     return {value, reinterpret_cast<std::uintptr_t>(&w), size_u32, 0};
 }
 
-TEST_F(Futex, WaitvTellsWhichWordWokeIt) {
+TEST_F(Futex, WaitvReportsWhichWordWokeIt) {
     std::array<word, 3> words{};
     const std::array<uring::futex_waiter, 3> on{waiter_on(words[0], 0), waiter_on(words[1], 0),
                                                 waiter_on(words[2], 0)};

@@ -33,7 +33,7 @@ protected:
     temporary_directory dir_;
 };
 
-TEST_F(Metadata, StatxTellsWhatTheSystemCallTells) {
+TEST_F(Metadata, StatxReportsWhatTheSystemCallReports) {
     const auto fd = file("12345");
     struct ::statx ours{};
     struct ::statx theirs{};

@@ -110,7 +110,7 @@ TEST_F(Waitid, StopsAndContinuations) {
     EXPECT_EQ(info.si_code, CLD_CONTINUED);
 }
 
-TEST_F(Waitid, GivesWhatTheSystemCallGives) {
+TEST_F(Waitid, ReturnsWhatTheSystemCallReturns) {
     child c(0);
     struct arguments {
         ::idtype_t type;

@@ -239,7 +239,7 @@ TEST_P(RecvmsgStream, APoolSharedByBytesAndDatagrams) {
     run(main(GetParam()));
 }
 
-TEST_P(RecvmsgStream, G6_ANetlinkSocketThatLostMessagesSaysSo) {
+TEST_P(RecvmsgStream, G6_ANetlinkSocketThatLostMessagesReportsIt) {
     const descriptor netlink{::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE)};
     if (netlink < 0) {
         GTEST_SKIP() << "no netlink sockets available";

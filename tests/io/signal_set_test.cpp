@@ -33,7 +33,7 @@ protected:
     }
 };
 
-TEST_F(SignalSet, GivesTheNumberOfASignal) {
+TEST_F(SignalSet, ReturnsTheNumberOfASignal) {
     const signal_set signals{SIGUSR1, SIGUSR2};
     auto main = [](const signal_set& set) -> task<> {
         send(SIGUSR1); // before next() waits

@@ -63,7 +63,7 @@ protected:
         coil_test::with([](auto& o) { o.make_backend = door_backend::factory(backend()); })};
 };
 
-TEST_P(SocketOptions, GiveWhatTheSystemCallsGive) {
+TEST_P(SocketOptions, ReturnWhatTheSystemCallsReturn) {
     for (const option& o : options) {
         const descriptor ours{::socket(o.domain, o.type | SOCK_CLOEXEC, 0)};
         const descriptor theirs{::socket(o.domain, o.type | SOCK_CLOEXEC, 0)};

@@ -55,7 +55,7 @@ TEST_F(Socket, BindAndListen) {
     EXPECT_EQ(listening, 1);
 }
 
-TEST_F(Socket, AcceptGivesTheConnectionAndItsAddress) {
+TEST_F(Socket, AcceptReturnsTheConnectionAndItsAddress) {
     const listener l;
     const descriptor client = l.connect();
     ::sockaddr_in peer{};

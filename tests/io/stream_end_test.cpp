@@ -190,11 +190,11 @@ TEST_P(StreamEnd, G5_AStreamThatOutlivesAStopAndItsContext) {
     };
     context->co_spawn(main(*context, incoming, *connections, *direct, l, clients));
     context->run();
-    auto hears_nothing_of_it = [](io::recv_stream& in, const socket_pair& pair) -> task<> {
+    auto receives_after_the_stop = [](io::recv_stream& in, const socket_pair& pair) -> task<> {
         put(pair.b, "data");
         EXPECT_EQ((co_await in.next())->text(), "data");
     };
-    coil_test::run_on(*context, hears_nothing_of_it(incoming, s));
+    coil_test::run_on(*context, receives_after_the_stop(incoming, s));
     context.reset();
     EXPECT_EQ(pool.available(), pool.size());
     connections.reset(); // closes accepted sockets, but no slots of a destroyed ring

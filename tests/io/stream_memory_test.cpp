@@ -10,7 +10,7 @@
 
 #if COIL_SANITIZED
 
-TEST(StreamMemory, IsCountedWithoutSanitizers) {
+TEST(StreamMemory, RunsOnlyWithoutSanitizers) {
     GTEST_SKIP() << "a sanitizer has its own operator new";
 }
 

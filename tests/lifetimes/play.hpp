@@ -118,7 +118,7 @@ inline bool is_expected(const std::exception_ptr& error) {
         return e.code() == std::errc::operation_canceled || e.code() == std::errc::timed_out ||
                e.code() == std::errc::broken_pipe;
     } catch (const std::logic_error& e) {
-        // A child of a combinator, or a task of a run_loop, cannot move.
+        // A child of a combination, or a task of a run_loop, cannot move.
         return std::string_view(e.what()).find("coil: ") == 0;
     } catch (...) {
         return false;

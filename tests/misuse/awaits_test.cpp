@@ -194,7 +194,7 @@ TEST(AwaitsOfAMisuse, ArePrintedForAFailedAssertion) {
 }
 
 /// Both threads print their message; one prints its stack, and the process ends without a wait.
-TEST(AwaitsOfAMisuse, OfTwoThreadsAtOnceOnePrints) {
+TEST(AwaitsOfAMisuse, ArePrintedByOneOfTwoThreadsThatFailAtOnce) {
     const auto begin = std::chrono::steady_clock::now();
     const std::string text = printed_by_the_death_of([] {
         std::barrier both(2);

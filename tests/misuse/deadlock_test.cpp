@@ -178,7 +178,7 @@ TEST_F(Deadlock, TheHandlerMayMakeATaskReady) {
     EXPECT_EQ(reports, 1U);
 }
 
-TEST_F(Deadlock, WhatTheHandlerThrowsLeavesRun) {
+TEST_F(Deadlock, AnExceptionOfTheHandlerLeavesRun) {
     mutex m;
     io_context_options options;
     options.on_deadlock = [](const std::string&) { throw std::runtime_error("deadlock"); };

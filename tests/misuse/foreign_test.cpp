@@ -135,7 +135,7 @@ TEST(Foreign, ATokenInTheEnvironmentIsFound) { EXPECT_EQ(limited<by_environment>
 
 // mistake 26: its promise has no stop token
 // shows: `awaits an operation, but its promise, ..., has no stop token`, and the member to write
-TEST(Foreign, WithoutATokenTheFirstAwaitSaysSo) {
+TEST(Foreign, WithoutATokenTheFirstAwaitReportsIt) {
     testing::internal::CaptureStderr();
     for (int i = 0; i < 2; ++i) {
         run([]() -> task<> { EXPECT_EQ(co_await sleeps_inside<silent>(1ms), 0); }());

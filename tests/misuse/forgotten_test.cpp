@@ -78,7 +78,7 @@ TEST(ForgottenTask, NotIfSomethingElseEndsIt) {
                       std::runtime_error);
                   // the destruction of a suspended frame that holds the task
                   run([]() -> task<> {
-                      // a child of a combinator, stopped
+                      // a child of a combination, stopped
                       EXPECT_THROW(co_await timeout(is_stopped_before(unneeded()), 1ms),
                                    std::system_error);
                       // the loser of a when_any()

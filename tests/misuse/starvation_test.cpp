@@ -93,7 +93,7 @@ TEST(Starvation, G7_AClosedChannel) {
     expect_fair([&]() -> task<> { EXPECT_FALSE(co_await c.recv()); });
 }
 
-TEST(Starvation, G7_ChildrenOfACombinator) {
+TEST(Starvation, G7_ChildrenOfACombination) {
     event set(true);
     expect_fair([&]() -> task<> { static_cast<void>(co_await when_all(set.wait(), set.wait())); });
 }

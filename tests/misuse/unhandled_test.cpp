@@ -111,7 +111,7 @@ TEST(UnhandledAwaits, AreThoseOfANamedTask) {
 }
 
 /// No symbols are looked up for the only coroutine of a task with a name.
-TEST(UnhandledAwaits, AreLeftOutIfTheLineNamesTheOnlyOne) {
+TEST(UnhandledAwaits, AreOmittedIfTheLineNamesTheOnlyCoroutine) {
     EXPECT_EQ(awaits_in(printed_by_task(failing::deep())), lines{});
     const std::string named = printed_by_task(failing::deep(), "a payment");
     EXPECT_NE(named.find("task 'a payment': an unhandled exception: out of money ("),
@@ -120,7 +120,7 @@ TEST(UnhandledAwaits, AreLeftOutIfTheLineNamesTheOnlyOne) {
     EXPECT_EQ(named.find("failing::deep()"), std::string::npos) << named;
 }
 
-TEST(UnhandledAwaits, HaveTheOnlyOneIfTheLineNamesNone) {
+TEST(UnhandledAwaits, IncludeTheOnlyCoroutineIfTheLineNamesNone) {
     const std::string text = printed_by_task([]() -> task<> {
         supervisor children;
         children.spawn(failing::deep());
@@ -204,7 +204,7 @@ TEST(UnhandledAwaits, OfTasksOfARunLoopAndOfAsyncTasks) {
 
 /// The exception may have the address of an earlier one, which has left tasks; that one's chain
 /// must not be reported.
-TEST(UnhandledAwaits, OfAPostedFunctionThereAreNone) {
+TEST(UnhandledAwaits, AreNotPrintedForAPostedFunction) {
     const std::string text = printed_by([] {
         io_context ctx;
         ctx.co_spawn(failing::deep());

@@ -97,7 +97,7 @@ outcome play(const any_model& model, search what, std::ostream* log = nullptr) {
 void expect_proof(const any_model& model, search what) {
     const outcome end = play(model, what, &std::cout);
     EXPECT_EQ(end.result, rl::test_result_success) << rl::test_result_str(end.result);
-    EXPECT_GT(end.interleavings, 1U) << "nothing was tried";
+    EXPECT_GT(end.interleavings, 1U) << "at most one interleaving was executed";
     ::testing::Test::RecordProperty("interleavings", std::to_string(end.interleavings));
 }
 

@@ -106,7 +106,7 @@ TEST(Endpoint, ComparesFamilyAndAddress) {
     EXPECT_NE(endpoint(), endpoint(0));
 }
 
-TEST(Endpoint, OfAnotherFamilyThrows) {
+TEST(Endpoint, ConvertingToAnotherFamilyThrows) {
     EXPECT_THROW(static_cast<void>(endpoint("unix:x").as_inet()), std::system_error);
     EXPECT_THROW(static_cast<void>(endpoint(80).as_unix()), std::system_error);
     ::sockaddr_storage other{};
@@ -127,7 +127,7 @@ TEST(UnixAddress, LongestPathAndName) {
     EXPECT_THROW(unix_address(std::string_view("a\0b", 3)), std::system_error);
 }
 
-TEST(UnixAddress, WithoutRoomForATerminatingNull) {
+TEST(UnixAddress, AcceptsAPathWithoutATerminatingNull) {
     // Linux returns such an address for a path that fills sun_path.
     ::sockaddr_un full{};
     full.sun_family = AF_UNIX;

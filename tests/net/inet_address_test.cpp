@@ -28,7 +28,7 @@ TEST(InetAddress, OfAPortIsAnyLocalAddress) {
     EXPECT_EQ(inet_address().to_string(), "0.0.0.0:0");
 }
 
-TEST(InetAddress, OfNumericText) {
+TEST(InetAddress, IsConstructedFromNumericText) {
     const inet_address v4{"127.0.0.1", 80};
     EXPECT_EQ(v4.family(), AF_INET);
     EXPECT_EQ(v4.ip(), "127.0.0.1");
@@ -62,7 +62,7 @@ struct good {
 
 class ParseGood : public testing::TestWithParam<good> {};
 
-TEST_P(ParseGood, AndBack) {
+TEST_P(ParseGood, RoundTrips) {
     const auto a = inet_address::parse(GetParam().text);
     ASSERT_TRUE(a.has_value());
     EXPECT_EQ(a->to_string(), GetParam().written);
@@ -85,7 +85,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 class ParseBad : public testing::TestWithParam<std::string_view> {};
 
-TEST_P(ParseBad, IsNothing) { EXPECT_FALSE(inet_address::parse(GetParam()).has_value()); }
+TEST_P(ParseBad, ReturnsNullopt) { EXPECT_FALSE(inet_address::parse(GetParam()).has_value()); }
 
 using namespace std::string_view_literals;
 
@@ -140,7 +140,7 @@ TEST(InetAddress, EqualityComparesAddressPortAndScope) {
     EXPECT_EQ((inet_address{"::1", 80}), (inet_address{"0::1", 80}));
 }
 
-TEST(InetAddress, FromTheSystemsFormAndBack) {
+TEST(InetAddress, RoundTripsThroughASockaddr) {
     const inet_address a{"::1", 1234};
     EXPECT_EQ(inet_address(a.data(), a.size()), a);
     const inet_address b{"1.2.3.4", 5};

@@ -151,7 +151,7 @@ TEST(Multicast, ASocketReceivesOnlyTheGroupsItHasJoinedItself) {
     }());
 }
 
-TEST(Multicast, OfASourceSpecificGroupOnlyThatSourceIsReceived) {
+TEST(Multicast, AMemberOfASourceSpecificGroupReceivesOnlyThatSource) {
     coil::run([]() -> task<> {
         const net::network_interface lo = loopback().interface;
         net::socket member = receiver();

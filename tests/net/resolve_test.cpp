@@ -286,7 +286,7 @@ TEST(Resolve, AFrameDestroyedWhileTheAnswerIsOnItsWay) {
     }());
 }
 
-TEST(Resolve, TheContextMayGoBeforeTheAnswer) {
+TEST(Resolve, TheContextMayEndBeforeTheAnswer) {
     const with_fake_lookup resolver(gate_closed);
     {
         io_context context;

@@ -35,7 +35,7 @@ struct fails_in_a_call {
 
 /// Resets a connection; returns what the server says about it on stderr, and the client's address.
 template <class Handler>
-std::pair<std::string, std::string> said_of_a_reset(Handler handler, net::serve_options options) {
+std::pair<std::string, std::string> report_of_a_reset(Handler handler, net::serve_options options) {
     std::string address;
     struct client {
         std::string& mine;
@@ -63,11 +63,11 @@ std::pair<std::string, std::string> said_of_a_reset(Handler handler, net::serve_
     return {testing::internal::GetCapturedStderr(), address};
 }
 
-TEST(NetServe, G12_TheMessageOfAFailureSaysTheClientAndTheHandler) {
+TEST(NetServe, G12_TheMessageOfAFailureNamesTheClientAndTheHandler) {
     for (const auto idle : {0ms, 3'600'000ms}) {
         net::serve_options options;
         options.idle = idle;
-        const auto [alone, client] = said_of_a_reset(fails_in_a_call::session_alone, options);
+        const auto [alone, client] = report_of_a_reset(fails_in_a_call::session_alone, options);
         EXPECT_NE(alone.find(": task 'client " + client + "': an unhandled exception: "),
                   std::string::npos)
             << alone;
@@ -75,7 +75,8 @@ TEST(NetServe, G12_TheMessageOfAFailureSaysTheClientAndTheHandler) {
         EXPECT_NE(alone.find("session_alone(coil::net::socket)"), std::string::npos) << alone;
         EXPECT_EQ(alone.find("awaits:"), std::string::npos) << alone;
         options.name = "session";
-        const auto [nested, other] = said_of_a_reset(fails_in_a_call::session_that_calls, options);
+        const auto [nested, other] =
+            report_of_a_reset(fails_in_a_call::session_that_calls, options);
         EXPECT_NE(nested.find(": task 'session, client " + other + "': an unhandled exception: "),
                   std::string::npos)
             << nested;

@@ -28,7 +28,8 @@ inline task<> connect_and_echo(net::socket& s, endpoint where) {
     EXPECT_EQ((co_await (s.send({&c, 1}) && s.recv({&c, 1}))), 1);
 }
 
-/// A server that a task of the same runtime talks to, and then stops.
+/// Runs a server and `client(where, server)` on one runtime, and stops the server when the client
+/// has ended.
 template <class Handler, class Client>
 void serve_and(runtime& rt, endpoint where, Handler handler, net::serve_options options,
                Client client) {

@@ -47,7 +47,7 @@ struct ask_often {
     }
 };
 
-TEST(NetServe, OnAllContexts) {
+TEST(NetServe, ServesOnAllContexts) {
     runtime rt(3);
     serve_and(rt, {"127.0.0.1", 0}, echo, {}, ask_often{});
     serve_and(rt, {"::1", 0}, echo, {}, ask_often{});
@@ -63,13 +63,13 @@ struct ask_locally {
     }
 };
 
-TEST(NetServe, OnAUnixSocket) {
+TEST(NetServe, ServesOnAUnixSocket) {
     runtime rt(2);
     serve_and(rt, net::unix_address::abstract("coil-serve-" + std::to_string(::getpid())), echo, {},
               ask_locally{});
 }
 
-TEST(NetServe, WhatCannotBeListenedOnThrows) {
+TEST(NetServe, AnAddressInUseThrows) {
     runtime rt(2);
     const net::acceptor taken("127.0.0.1:0");
     EXPECT_THROW(rt.block_on(net::serve(rt, taken.local_endpoint(), echo)), std::system_error);
@@ -171,7 +171,7 @@ struct never_end {
         co_await connect_and_echo(s, where);
         char c = 'x';
         server.cancel();
-        EXPECT_EQ((co_await s.recv({&c, 1})), 0); // the time of grace is over
+        EXPECT_EQ((co_await s.recv({&c, 1})), 0); // the grace time is over
     }
 };
 
@@ -323,7 +323,7 @@ TEST(NetServe, ADestroyedServerEndsWithoutGrace) {
             char c;
             EXPECT_EQ((co_await s.recv({&c, 1})), 0);
         }
-        EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s); // there is no time of grace
+        EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s); // there is no grace time
     };
     rt.block_on(main(rt, meter));
     EXPECT_EQ(meter->metrics().accepted, 6U);

@@ -98,7 +98,7 @@ TEST_F(NetSocket, CreateThrowsWhenThereAreNoDescriptors) {
     EXPECT_EQ(complaint, "");
 }
 
-TEST_F(NetSocket, OfEveryKind) {
+TEST_F(NetSocket, IsCreatedOfEveryKind) {
     auto type_of = [](const net::socket& s, int option) {
         int value = 0;
         ::socklen_t length = sizeof value;
@@ -124,7 +124,7 @@ TEST_F(NetSocket, CloseGivesUpOwnership) {
     coil::run(main());
 }
 
-TEST_F(NetSocket, CloseInAChainHappensOrDoesNot) {
+TEST_F(NetSocket, CloseInAChainHappensUnlessAPredecessorFails) {
     auto main = []() -> task<> {
         connection c = co_await connected();
         // Closes.
@@ -263,7 +263,7 @@ TEST_F(NetSocket, SendAllAndRecvAllMoveMegabytesBothWays) {
     coil::run(main(sends, receives));
 }
 
-TEST_F(NetSocket, RecvAllOfLessThanAskedForTellsHowMuch) {
+TEST_F(NetSocket, RecvAllReturnsHowMuchItReceivedBeforeTheEnd) {
     auto main = []() -> task<> {
         connection c = co_await connected();
         EXPECT_EQ(co_await c.client.send_all("four"), 4);
@@ -457,7 +457,7 @@ TEST_F(NetSocket, OptionsAreSet) {
     EXPECT_EQ(l.l_onoff, 0);
 }
 
-TEST_F(NetSocket, OptionsOfNothingAreErrors) {
+TEST_F(NetSocket, OptionsOfAnEmptySocketAreErrors) {
     net::socket nothing;
     EXPECT_EQ(nothing.set_no_delay(true), -EBADF);
     EXPECT_EQ(nothing.set_linger(1s), -EBADF);

@@ -216,7 +216,7 @@ TEST_F(UnixSocket, PairsOfEveryKind) {
     EXPECT_THROW(static_cast<void>(net::socket::pair(99)), std::system_error);
 }
 
-TEST_F(UnixSocket, GivesThePeersCredentials) {
+TEST_F(UnixSocket, ReturnsThePeersCredentials) {
     auto [a, b] = net::socket::pair();
     const net::credentials me{::getpid(), ::getuid(), ::getgid()};
     EXPECT_EQ(a.peer_credentials(), me);

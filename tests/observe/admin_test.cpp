@@ -44,7 +44,7 @@ TEST(Admin, AnswersWithTheMetricsOfEachContext) {
     EXPECT_EQ(count_of(page, "coil_tasks{context=\"b\"} 0"), 1U);
 }
 
-TEST(Admin, ContextsOfTheSameNameAreToldApart) {
+TEST(Admin, ContextsOfTheSameNameAreDistinguished) {
     const socket_place place;
     io_context a(place.options("same"));
     io_context b(place.options("same"));
@@ -93,7 +93,7 @@ TEST(Admin, AnswersWhileACoroutineBlocksItsContext) {
     go_on.release();
 }
 
-TEST(Admin, TellsAboutTheProcess) {
+TEST(Admin, DescribesTheProcess) {
     const socket_place place;
     const io_context ctx(place.options());
     const std::string text = get(place.path(), "/process.json");
@@ -101,7 +101,7 @@ TEST(Admin, TellsAboutTheProcess) {
     EXPECT_EQ(count_of(text, "\"name\":\"test_observe\""), 1U) << text;
 }
 
-TEST(Admin, RefusesWhatItDoesNotKnow) {
+TEST(Admin, RefusesUnknownRequests) {
     const socket_place place;
     const io_context ctx(place.options());
     EXPECT_EQ(count_of(get(place.path(), "/"), "/tasks.json"), 1U);

@@ -308,13 +308,13 @@ void expect_a_stack(const std::string& text) {
     EXPECT_NE(text.find(" main ["), std::string::npos) << text;
 }
 
-TEST(ForkedChild, FailsWhileSymbolsAreRead) {
+TEST(ForkedChild, PrintsAStackWhileSymbolsAreRead) {
     expect_a_stack(printed_by_a_child_during(
         [](void* function) { EXPECT_EQ(detail::find_symbol(function).function, "calls_back"); }));
 }
 
 /// In a separate process, whose thread does not print again.
-TEST(ForkedChild, FailsWhileAnotherThreadFails) {
+TEST(ForkedChild, PrintsAStackWhileAnotherThreadFails) {
     const std::string text = coil_test::printed_by_the_death_of([] {
         std::fputs(printed_by_a_child_during([](void*) { detail::print_running_task(); }).c_str(),
                    stderr);

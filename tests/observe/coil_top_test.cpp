@@ -206,7 +206,7 @@ TEST_F(CoilTop, ContextsAndTasksInTheRequestedOrder) {
                         "       1 session\n      30 sleeper\n"}));
 }
 
-TEST_F(CoilTop, WhichTaskHoldsTheLockThatTheOthersWaitFor) {
+TEST_F(CoilTop, ShowsTheHolderOfTheLockThatOthersWaitFor) {
     mutex held;
     other_.co_spawn(watched::holds(held), "the holder");
     for (int i = 0; i < 3; ++i) {
@@ -222,7 +222,7 @@ TEST_F(CoilTop, WhichTaskHoldsTheLockThatTheOthersWaitFor) {
     other_.join();
 }
 
-TEST_F(CoilTop, WhichFunctionHasBlockedTheThreadAndForHowLong) {
+TEST_F(CoilTop, ShowsTheFunctionThatHasBlockedTheThreadAndForHowLong) {
     have_a_stall_and_more_tasks();
     const std::string text = run("--stalls --filter blocker");
     const auto at = text.find(
@@ -288,7 +288,7 @@ TEST_F(CoilTop, AsAPageInABrowser) {
     output_of("python3 -B " DRIVE_COIL_TOP " browser " COIL_TOP " " + place_.path());
 }
 
-TEST_F(CoilTop, SaysWhyThereIsNoAnswer) {
+TEST_F(CoilTop, ReportsWhyThereIsNoAnswer) {
     std::FILE* const pipe =
         ::popen("python3 -B " COIL_TOP " /no/such/socket --once 2>&1; echo status $?", "r");
     std::array<char, 500> text{};

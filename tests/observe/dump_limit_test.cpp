@@ -30,7 +30,7 @@ task<> supervises(supervisor& all, int count) {
 }
 
 /// The tasks that have waited longest are at the end of the lists.
-TEST(DumpLimit, LeavesTheNewestAndTheOldest) {
+TEST(DumpLimit, KeepsTheNewestAndTheOldest) {
     io_context ctx;
     ctx.co_spawn([](io_context& here) -> task<> {
         for (int i = 0; i < 100; ++i) {
@@ -51,7 +51,7 @@ TEST(DumpLimit, LeavesTheNewestAndTheOldest) {
     ctx.run();
 }
 
-TEST(DumpLimit, LeavesTheNewestAndTheOldestChildren) {
+TEST(DumpLimit, KeepsTheNewestAndTheOldestChildren) {
     io_context ctx;
     ctx.co_spawn([](io_context& here) -> task<> {
         supervisor all;
@@ -70,8 +70,8 @@ TEST(DumpLimit, LeavesTheNewestAndTheOldestChildren) {
     ctx.run();
 }
 
-/// The children of combinators count towards the limit, and their number is not known beforehand.
-TEST(DumpLimit, LeavesTheVeryOldestIfTasksHaveChildren) {
+/// The children of combinations count towards the limit, and their number is not known beforehand.
+TEST(DumpLimit, KeepsTheOldestTasksIfTasksHaveChildren) {
     io_context ctx;
     ctx.co_spawn([](io_context& here) -> task<> {
         for (int i = 0; i < 100; ++i) {

@@ -233,7 +233,7 @@ TEST(DumpSlices, AShutdownBetweenSlices) {
 
 task<> sleeps() { co_await sleep_for(1h); }
 
-/// Only what exceeds the limit is omitted. Each combinator has a separate limit, because its
+/// Only what exceeds the limit is omitted. Each combination has a separate limit, because its
 /// children are recorded in one slice.
 TEST(DumpSlices, Limits) {
     io_context ctx;
@@ -286,7 +286,7 @@ task<> counts_turns(std::atomic<std::uint64_t>& turns) {
     }
 }
 
-TEST(DumpSlices, TheContextGoesOnMeanwhile) {
+TEST(DumpSlices, TheContextContinuesDuringASnapshot) {
     static constexpr std::size_t count = 50'000;
     io_context ctx;
     ctx.start();

@@ -186,7 +186,7 @@ task<> named() { co_return; }
 
 /// With very many names, each event keeps the name of its task as long as there is room. Events
 /// without room for a name are counted, and the next trace has room again.
-TEST(NamesOfATrace, AreManyAndCounted) {
+TEST(NamesOfATrace, AreKeptWhileThereIsRoomAndCountedAfterwards) {
     const auto trace_of = [](std::size_t tasks, const std::string& prefix) {
         std::string text;
         std::thread([&] {

@@ -176,7 +176,7 @@ TEST_P(Watchdog, NamesTheFunctionThatBlocksWhileItDoes) {
 
 /// run() ends with the turn, and returns when the end has been reported. On a loaded machine, the
 /// watchdog may have seen the beginning of the turn too late to take the loop's own measurement.
-TEST_P(Watchdog, TellsTheEndOfTheLastTurn) {
+TEST_P(Watchdog, ReportsTheEndOfTheLastTurn) {
     for (std::size_t i = 1; i <= 5; ++i) {
         io_context ctx(options());
         ctx.co_spawn([]() -> task<> {
@@ -193,7 +193,7 @@ TEST_P(Watchdog, TellsTheEndOfTheLastTurn) {
 }
 
 /// Both are resumed in one turn.
-TEST_P(Watchdog, TellsHowLongEachCoroutineOfATurnHasBlocked) {
+TEST_P(Watchdog, ReportsHowLongEachCoroutineOfATurnHasBlocked) {
     static constexpr std::chrono::milliseconds each{coil_test::sanitized ? 1500 : 300};
     io_context ctx(options());
     for (const char* const name : {"first", "second"}) {
@@ -284,7 +284,7 @@ TEST_P(Watchdog, ReportsACallThatItsSignalEnds) {
     }
 }
 
-TEST_P(Watchdog, SaysNothingOfAnIdleContextNorOfShortTurns) {
+TEST_P(Watchdog, ReportsNoIdleContextAndNoShortTurn) {
     io_context ctx(options());
     ctx.co_spawn([]() -> task<> {
         for (int i = 0; i < 20; ++i) {
@@ -546,7 +546,7 @@ TEST_P(Watchdog, SurvivesCoroutinesOfAllKinds) {
 }
 
 /// Signals arrive while the thread allocates, spawns and ends tasks.
-TEST_P(Watchdog, SurvivesBeingAskedAtAnyMoment) {
+TEST_P(Watchdog, SurvivesSignalsAtAnyMoment) {
     io_context_options some = options();
     some.watchdog.turn = 1ms;
     io_context ctx(std::move(some));

@@ -36,7 +36,7 @@ task<process_output> run_shell(std::string script, process_options options = {})
     co_return co_await p.output();
 }
 
-TEST_F(Process, TellsHowItEnded) {
+TEST_F(Process, ReportsHowItEnded) {
     EXPECT_TRUE(coil::run(run_shell("exit 0")).status.success());
     EXPECT_EQ(coil::run(run_shell("exit 7")).status, exit_status::of_exit(7));
     const exit_status killed = coil::run(run_shell("kill -9 $$")).status;
@@ -72,7 +72,7 @@ TEST_F(Process, WaitClosesItsInput) {
     coil::run(main());
 }
 
-TEST_F(Process, OutputAndErrorsApart) {
+TEST_F(Process, OutputAndErrorsAreSeparate) {
     const process_output got = coil::run(run_shell("echo out; echo err >&2"));
     EXPECT_EQ(got.out, "out\n");
     EXPECT_EQ(got.err, "err\n");
@@ -143,7 +143,7 @@ TEST_F(Process, FilesNullAndDescriptors) {
     std::filesystem::remove_all(directory);
 }
 
-TEST_F(Process, WhatCannotBeStartedThrowsAndIsNamed) {
+TEST_F(Process, AFailedStartThrowsAnErrorThatNamesTheProgram) {
     try {
         const process p = process::spawn({"no-such-program-anywhere"});
         ADD_FAILURE() << "did not throw";

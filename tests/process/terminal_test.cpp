@@ -82,7 +82,7 @@ TEST_F(Terminal, InputIsEchoedAndEndsWithShutdownWrite) {
         EXPECT_EQ(co_await r.read_until('\n'), "hello\r");
         EXPECT_EQ(co_await p.terminal().shutdown_write(), 0);
         EXPECT_EQ(co_await r.read_until('\n'), "end\r");
-        EXPECT_EQ(co_await r.read_until('\n'), std::nullopt) << "no EIO";
+        EXPECT_EQ(co_await r.read_until('\n'), std::nullopt) << "the end must not be an error";
         EXPECT_TRUE((co_await p.wait()).success());
         char buf[4];
         EXPECT_EQ((co_await p.terminal().read_some(buf)), 0) << "again";
@@ -100,7 +100,7 @@ TEST_F(Terminal, ShutdownWriteNeedsACharacterForTheEnd) {
 }
 
 // A client that ends after the shell is no error of a proxy between the two.
-TEST_F(Terminal, TheEndOfTheInputOfATerminalThatAllHaveClosed) {
+TEST_F(Terminal, InputThatEndsAfterTheProgramIsNoError) {
     run([]() -> task<> {
         process p = on_terminal("echo bye");
         auto [client, front] = net::socket::pair();
@@ -150,7 +150,7 @@ TEST_F(Terminal, OnlySomeStreams) {
     }());
 }
 
-TEST_F(Terminal, ThereIsNoneByDefault) {
+TEST_F(Terminal, AProcessHasNoneByDefault) {
     run([]() -> task<> {
         process p = process::spawn({"true"});
         char buf[4];
@@ -208,14 +208,14 @@ TEST_F(Terminal, RawModeIsRestored) {
         {
             raw_mode raw(theirs.native_handle());
             const raw_mode moved = std::move(raw);
-            EXPECT_EQ(raw.restore(), 0) << "nothing left to restore"; // NOLINT(*-use-after-move)
+            EXPECT_EQ(raw.restore(), 0) << "must restore nothing"; // NOLINT(*-use-after-move)
             EXPECT_EQ(co_await write_all(keyboard, "\3a"), 2);
             char buf[8];
-            EXPECT_EQ((co_await theirs.read_some({buf, 1})), 1) << "without a line";
+            EXPECT_EQ((co_await theirs.read_some({buf, 1})), 1) << "must not wait for a newline";
             EXPECT_EQ(buf[0], '\3');
             EXPECT_EQ(co_await keyboard.shutdown_write(), -EOPNOTSUPP);
             EXPECT_EQ(co_await write_all(theirs, "\n"), 1);
-            EXPECT_EQ((co_await keyboard.read_some(buf)), 1) << "no echo, no \\r";
+            EXPECT_EQ((co_await keyboard.read_some(buf)), 1) << "neither an echo nor a \\r";
         }
         ::termios after{};
         EXPECT_EQ(::tcgetattr(theirs.native_handle(), &after), 0);

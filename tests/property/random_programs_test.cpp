@@ -40,9 +40,9 @@ std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise)
 }
 
 /// Prints the seed if a program crashes or hangs.
-class last_words {
+class crash_report {
 public:
-    explicit last_words(std::uint64_t seed) {
+    explicit crash_report(std::uint64_t seed) {
         std::snprintf(text_.data(), text_.size(),
                       "the program with COIL_PROPERTY_SEED=%llu crashed or did not end\n",
                       static_cast<unsigned long long>(seed));
@@ -53,8 +53,8 @@ public:
         }
         ::alarm(30);
     }
-    last_words(const last_words&) = delete;
-    ~last_words() {
+    crash_report(const crash_report&) = delete;
+    ~crash_report() {
         ::alarm(0);
         ::signal(SIGABRT, SIG_DFL);
         if (!coil_test::sanitized) {
@@ -161,7 +161,7 @@ bool play(world& w, random_source& r) {
 }
 
 void play_all_of(std::uint64_t seed, quarantine& blocks) {
-    const last_words in_case(seed);
+    const crash_report in_case(seed);
     random_source r(seed);
     const bool faults = r.one_in(4);
     const std::set<int> before = descriptors();

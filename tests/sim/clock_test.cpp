@@ -39,7 +39,7 @@ TEST(ContextClock, AgreesWithTheWorldsOwnClock) {
     EXPECT_GE(difference, -10us);
 }
 
-TEST(ContextClock, OfWorkOfABlockingPoolIsTheWorlds) {
+TEST(ContextClock, WorkOfABlockingPoolSeesTheTimeOfTheWorld) {
     sim::world w(1);
     const auto late = run_in(w, w.host("a"), []() -> task<context_clock::duration> {
         co_await sleep_for(10h);

@@ -64,7 +64,7 @@ TEST(SimDatagram, ABadLinkLosesDuplicatesAndReorders) {
 
 TEST(SimDatagram, NothingGetsThroughAPartition) { EXPECT_TRUE(datagrams({}, true).empty()); }
 
-task<int> send_to_nobody(net::inet_address to) {
+task<int> send_to_an_unused_port(net::inet_address to) {
     net::socket s = net::socket::create_udp();
     co_await s.connect(to);
     co_await s.send("anybody?");
@@ -75,7 +75,8 @@ task<int> send_to_nobody(net::inet_address to) {
 
 TEST(SimDatagram, AConnectedSocketLearnsThatItsPeerIsMissing) {
     sim::world w{1};
-    EXPECT_EQ(run_in(w, w.host("a"), send_to_nobody(w.host("b").address(9))), -ECONNREFUSED);
+    EXPECT_EQ(run_in(w, w.host("a"), send_to_an_unused_port(w.host("b").address(9))),
+              -ECONNREFUSED);
 }
 
 task<> echo_batches(std::uint16_t port) {

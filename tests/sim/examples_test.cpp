@@ -1,5 +1,5 @@
-// The sessions of the servers in examples/, unmodified, in worlds with faults. net::serve needs a
-// runtime, which a world does not have.
+// The sessions of the servers in examples/, unmodified, in worlds with faults. Not their main(),
+// which calls net::serve with a runtime: a world has none.
 
 #include "server.hpp"
 #include "sim/support.hpp"

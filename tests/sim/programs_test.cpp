@@ -96,7 +96,7 @@ task<std::uint64_t> recover(int fd, log_mistakes mistakes, log_facts& facts) {
             co_return number;
         }
         if (r.payload != log_record::make(number).payload) {
-            facts.broken = "a torn record is taken for a whole one";
+            facts.broken = "a torn record is accepted";
         }
     }
 }
@@ -116,7 +116,7 @@ task<> keep_log(log_mistakes mistakes, log_facts& facts) {
     }
     const std::uint64_t found = co_await recover(fd, mistakes, facts);
     if (found < facts.safe) {
-        facts.broken = "what was safe is gone";
+        facts.broken = "a synchronized record is lost";
     }
     for (std::uint64_t number = found; facts.broken.empty() && number < found + 10; ++number) {
         const log_record r = log_record::make(number);
@@ -164,7 +164,7 @@ std::uint64_t first_seed_that_breaks(std::uint64_t most, Play play) {
     return 0;
 }
 
-TEST(SimPrograms, ALogKeepsWhatItHasPromised) {
+TEST(SimPrograms, ALogKeepsItsSynchronizedRecordsAfterCrashes) {
     EXPECT_TRUE(sim::for_each_seed(static_cast<std::uint64_t>(coil_test::rounds(200, 10'000)),
                                    [](std::uint64_t seed) {
                                        const std::string broken = play_log(seed, {});
@@ -213,7 +213,7 @@ task<> follow(net::socket leader, std::vector<std::uint64_t>& copy, std::string&
         if (where == copy.size()) {
             copy.push_back(what);
         } else if (where > copy.size() || copy[where] != what) {
-            broken = "a follower is given what does not follow";
+            broken = "a follower receives an entry out of order";
         }
     }
 }

@@ -171,7 +171,7 @@ task<::tcp_info> tcp_info_of(const net::socket& s) {
     co_return info;
 }
 
-TEST(TcpInfo, TellsTheTimeSinceTheLastTraffic) {
+TEST(TcpInfo, ReportsTheTimeSinceTheLastTraffic) {
     sim::world w(1);
     sim::host& server = w.host("server");
     auto done = server.spawn([]() -> task<> {

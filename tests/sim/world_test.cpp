@@ -96,7 +96,7 @@ TEST(SimWorld, APingGoesThereAndBack) {
     EXPECT_LE(run.took, 5ms);
 }
 
-TEST(SimWorld, TheSameSeedGivesTheSameRunAndOthersGiveOthers) {
+TEST(SimWorld, TheSameSeedGivesTheSameRunAndOtherSeedsGiveOtherRuns) {
     const ping_run first = run_pings(7, 20);
     const ping_run second = run_pings(7, 20);
     const ping_run other = run_pings(8, 20);

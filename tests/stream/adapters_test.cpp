@@ -147,7 +147,7 @@ TEST(StreamRate, G3_ACancelledCallLosesNothingAndUsesNothing) {
     }());
 }
 
-TEST(StreamRate, OnTheClockOfTheSystem) {
+TEST(StreamRate, FollowsTheSystemClockOutsideAWorld) {
     run([]() -> task<> {
         auto [a, b] = net::socket::pair();
         rate_limited slow{std::move(a), {.write = {.per_second = 1'000'000, .burst = 1000}}};
@@ -200,7 +200,7 @@ TEST(StreamCounted, CountsWhatWasTransferred) {
     }());
 }
 
-TEST(StreamCounted, BothEndsOfAProxy) {
+TEST(StreamCounted, CountsBothEndsOfAProxy) {
     run([]() -> task<> {
         auto [client, front] = net::socket::pair();
         auto [back, server] = net::socket::pair();

@@ -29,7 +29,7 @@ task<std::vector<std::string>> all_lines(std::string text, std::size_t step, std
     while (auto line = co_await lines.next()) {
         all.emplace_back(*line);
     }
-    EXPECT_FALSE((co_await lines.next()).has_value()); // the end stays the end
+    EXPECT_FALSE((co_await lines.next()).has_value()); // it stays at the end
     co_return all;
 }
 

@@ -60,15 +60,15 @@ TEST(StreamIdle, TheOtherDirectionIsProgressAndAPauseBetweenCallsIsNot) {
     }());
 }
 
-TEST(StreamIdle, AWriterThatIsNotReadAndACancelledReader) {
+TEST(StreamIdle, AnUnreadWriterTimesOutAndAReaderIsCancelled) {
     run([]() -> task<> {
         auto [a, b] = net::socket::pair();
         idle_limited both{a, 20ms};
         EXPECT_EQ(co_await write_all(both, pattern(8 << 20)), -ETIMEDOUT);
         idle_limited patient{b, 1h};
-        idle_limited nobody_writes{a, 1h};
+        idle_limited unwritten{a, 1h};
         char buf[4];
-        auto reading = spawn(nobody_writes.read_some(buf));
+        auto reading = spawn(unwritten.read_some(buf));
         co_await yield();
         reading.cancel();
         EXPECT_EQ(co_await reading, -ECANCELED);
@@ -86,7 +86,7 @@ task<std::errc> error_of(task<T> work) {
     co_return std::errc();
 }
 
-TEST(StreamIdle, OfCopy) {
+TEST(StreamIdle, LimitsCopy) {
     in_world([]() -> task<> {
         auto [a, b] = net::socket::pair();
         script_sink sink;
@@ -107,7 +107,7 @@ TEST(StreamIdle, OfCopy) {
     }());
 }
 
-TEST(StreamIdle, OfCopyReportsTheFailureOfAStream) {
+TEST(StreamIdle, CopyReportsTheFailureOfAStream) {
     run([]() -> task<> {
         script_source source(pattern(10), 3, 2, -ECONNRESET);
         script_sink sink;
@@ -125,7 +125,7 @@ task<std::errc> idle_proxy(net::socket a, net::socket b, std::chrono::millisecon
     co_return co_await error_of(duplex(a, b, {.idle = limit}));
 }
 
-/// Traffic in one direction only keeps both open.
+/// Traffic in one direction is enough to keep both open; the limit expires after the last byte.
 task<> expect_idle_duplex(std::chrono::milliseconds limit, std::chrono::milliseconds step,
                           std::size_t size) {
     auto [client, front] = net::socket::pair();
@@ -148,13 +148,13 @@ task<> expect_idle_duplex(std::chrono::milliseconds limit, std::chrono::millisec
     EXPECT_GE(context_clock::now() - begin, 4 * step + limit);
 }
 
-TEST(StreamIdle, OfDuplexOfSockets) {
+TEST(StreamIdle, LimitsDuplexOfSockets) {
     for (const std::size_t size : {1, 3'000'000}) { // copied, spliced
         run(expect_idle_duplex(1500ms, 400ms, size));
     }
 }
 
-TEST(StreamIdle, OfDuplexInAWorld) {
+TEST(StreamIdle, LimitsDuplexInAWorld) {
     sim::for_each_seed(
         10, [](std::uint64_t seed) { in_world(expect_idle_duplex(10s, 9s, 5000), seed); });
 }

@@ -71,7 +71,7 @@ TEST(StreamLimits, OfReadExactAreResults) {
     }());
 }
 
-TEST(StreamLimits, AFailureOfTheStreamIsThrownByCallsThatGiveAView) {
+TEST(StreamLimits, AFailureOfTheStreamIsThrownByCallsThatReturnAView) {
     run([]() -> task<> {
         script_source until("", 1, 0);
         buffered_reader r{until};
@@ -93,7 +93,7 @@ TEST(StreamLimits, AFailureOfTheStreamIsThrownByCallsThatGiveAView) {
     }());
 }
 
-TEST(StreamLimits, AtTheEndComesTheRestAndThenNothing) {
+TEST(StreamLimits, TheEndReturnsTheRestAndThenNullopt) {
     run([]() -> task<> {
         script_source source("rest");
         buffered_reader r{source};

@@ -66,7 +66,7 @@ TEST(StreamSendfile, EverySizeAndOffset) {
     }());
 }
 
-TEST(StreamSendfile, OverTcpAndReceivingMeanwhile) {
+TEST(StreamSendfile, WorksOverTcpWhileAReceiveWaits) {
     run([]() -> task<> {
         const std::string text = pattern(3'000'000);
         const fs::file file = co_await file_with(text);
@@ -110,7 +110,7 @@ TEST(StreamSendfile, WhatSpliceRefusesIsReadAndSent) {
     }());
 }
 
-// What was read of a pipe could not be read again if sending it fails.
+// Data that was read from a pipe could not be read again if sending it failed.
 TEST(StreamSendfile, APipeAndASocketHaveNoOffsets) {
     run([]() -> task<> {
         for (const std::size_t count : {5, 1'000'000}) {
@@ -127,8 +127,8 @@ TEST(StreamSendfile, APipeAndASocketHaveNoOffsets) {
     }());
 }
 
-// The largest numbers are negative for the kernel, and -1 is the file's position.
-TEST(StreamSendfile, AnOffsetThatNoFileHas) {
+// Offsets from 2^63 on are negative for the kernel, where -1 means the file's position.
+TEST(StreamSendfile, AnOffsetThatNoFileHasIsAnError) {
     run([]() -> task<> {
         const fs::file file = co_await file_with(pattern(1000));
         auto [a, b] = net::socket::pair();
@@ -157,9 +157,9 @@ TEST(StreamSendfile, Errors) {
     }());
 }
 
-// The receiver does not read: the pipe is full when the task is cancelled. What the result says was
-// sent arrives, and the next call continues there.
-TEST(StreamSendfile, G3_CancelledInTheMiddleItSaysHowMuchWasSent) {
+// The receiver does not read: the pipe is full when the task is cancelled. All bytes that the
+// result counts as sent arrive, and the next call continues after them.
+TEST(StreamSendfile, G3_ReturnsHowMuchWasSentIfCancelledInTheMiddle) {
     const std::set<int> before = coil_test::open_descriptors();
     run([]() -> task<> {
         const std::string text = pattern(8 << 20);

@@ -99,7 +99,7 @@ TEST(StreamVectored, OneCallGetsSeveralBuffers) {
     }());
 }
 
-TEST(StreamVectored, NothingToWriteCallsNothing) {
+TEST(StreamVectored, WithoutDataNoCallIsMade) {
     coil::run([]() -> task<> {
         vectored_script_sink sink(10, 0);
         const const_buffer empty[] = {{}, {}};
@@ -122,7 +122,7 @@ TEST(StreamVectored, AnErrorOfAnyCallIsReported) {
     EXPECT_EQ(coil::run(main(vectored_script_sink(0))), -EIO);  // it takes nothing
 }
 
-TEST(StreamVectored, WithoutAVectoredFormTheFirstBufferIsUsed) {
+TEST(StreamVectored, WithoutAVectoredFormTheFirstNonEmptyBufferIsUsed) {
     coil::run([]() -> task<> {
         script_source source("abcdef");
         char first[2];
@@ -184,7 +184,7 @@ TEST(StreamVectored, ThroughSocketsAndPipes) {
     EXPECT_TRUE(coil::run(passes_through(std::move(writer), std::move(reader), beyond_buffers)));
 }
 
-TEST(StreamVectored, OfAFileAtItsPosition) {
+TEST(StreamVectored, AFileIsUsedAtItsPosition) {
     coil::run([]() -> task<> {
         const std::string text = pattern(100'000);
         fs::file f(::memfd_create("vectored", MFD_CLOEXEC));

@@ -369,7 +369,7 @@ void expect_full_then_closed(channel<kept>& ch) {
     EXPECT_TRUE(ch.is_closed());
 }
 
-TEST_F(Channel, AfterARefusedTrySendIsClosedTellsFullFromClosed) {
+TEST_F(Channel, AfterARefusedTrySendIsClosedDistinguishesFullFromClosed) {
     channel<kept> bounded(2);
     expect_full_then_closed(bounded);
     channel<kept> unbuffered;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Waits in nested combinators. Each way in which a wait can end has a test file of its own, because
-// every combination of every scenario is expensive to compile.
+// Waits in nested combinations. Each way in which a wait can end has a test file of its own,
+// because every combination of every scenario is expensive to compile.
 
 #include "sync/scenarios.hpp"
 
@@ -37,8 +37,8 @@ constexpr bool stands_for_others =
 template <class S, class F>
 void in_each_combination(F f) {
     constinit static event* never = nullptr;
-    event set_by_nobody;
-    never = &set_by_nobody;
+    event never_set;
+    never = &never_set;
     const auto step = [&f](const char* name, auto make) {
         SCOPED_TRACE(name);
         f(make);

@@ -1,4 +1,4 @@
-// Waits in nested combinators: what was given to a wait is passed on if its frame is destroyed or
+// Waits in nested combinations: what was given to a wait is passed on if its frame is destroyed or
 // its context is stopped.
 
 #include "sync/combinations.hpp"

@@ -1,4 +1,4 @@
-// Waits in nested combinators: what was given to a wait is passed on if another one fails.
+// Waits in nested combinations: what was given to a wait is passed on if another one fails.
 
 #include "sync/combinations.hpp"
 

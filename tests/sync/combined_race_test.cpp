@@ -1,4 +1,4 @@
-// Waits in nested combinators: what was given to a wait that has lost a race is passed on, however
+// Waits in nested combinations: what was given to a wait that has lost a race is passed on, however
 // late that is decided.
 
 #include "sync/combinations.hpp"

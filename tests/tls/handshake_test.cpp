@@ -43,7 +43,7 @@ TEST(TlsHandshake, Succeeds) {
     coil::run(main());
 }
 
-TEST(TlsHandshake, NamesThatTheCertificateHas) {
+TEST(TlsHandshake, NamesOfTheCertificateAreAccepted) {
     for (const char* name :
          {"example.test", "EXAMPLE.test", "example.test.", "a.wild.test", "127.0.0.1"}) {
         two_ends both;
@@ -105,7 +105,7 @@ TEST(TlsHandshake, AVerifyingClientNeedsAName) {
     coil::run(main());
 }
 
-TEST(TlsHandshake, NothingWorksBeforeIt) {
+TEST(TlsHandshake, IsRequiredBeforeAnyOtherCall) {
     auto main = []() -> task<> {
         two_ends both;
         char c;

@@ -44,7 +44,7 @@ void* nowhere() {
 
 // ---- drains and chains
 
-TEST_P(BothBackendsAgree, WhatFollowsADrainWaitsUntilItIsComplete) {
+TEST_P(BothBackendsAgree, EntriesAfterADrainWaitUntilItIsComplete) {
     ring r{small(), make()};
     pipe_pair p;
     char byte = 0;
@@ -57,7 +57,7 @@ TEST_P(BothBackendsAgree, WhatFollowsADrainWaitsUntilItIsComplete) {
     EXPECT_EQ(order(r, 3), (std::vector<std::uint64_t>{1, 2, 3}));
 }
 
-TEST_P(BothBackendsAgree, ADrainWithinAChainHoldsTheChainAndWhatFollowsIt) {
+TEST_P(BothBackendsAgree, ADrainWithinAChainHoldsTheChainAndTheEntriesAfterIt) {
     ring r{small(), make()};
     pipe_pair before;
     pipe_pair within;
@@ -110,7 +110,7 @@ TEST_P(BothBackendsAgree, ARefusedEntryLeavesTheDrainOfAChainToTheNextEntry) {
     EXPECT_EQ(order(r, 2), (std::vector<std::uint64_t>{4, 5}));
 }
 
-TEST_P(BothBackendsAgree, ADrainWithInvalidArgumentsHoldsWhatFollowsIt) {
+TEST_P(BothBackendsAgree, ADrainWithInvalidArgumentsHoldsTheEntriesAfterIt) {
     ring r{small(), make()};
     pipe_pair p;
     char byte = 0;
@@ -127,7 +127,7 @@ TEST_P(BothBackendsAgree, ADrainWithInvalidArgumentsHoldsWhatFollowsIt) {
     EXPECT_EQ(results(r, 3), (std::map<std::uint64_t, int>{{1, 1}, {3, 0}, {4, -EBADF}}));
 }
 
-TEST_P(BothBackendsAgree, WhatADrainHeldHoldsTheNextSubmission) {
+TEST_P(BothBackendsAgree, EntriesHeldByADrainHoldTheNextSubmission) {
     ring r{small(), make()};
     pipe_pair p;
     char byte = 0;

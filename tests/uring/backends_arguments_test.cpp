@@ -224,7 +224,7 @@ TEST_P(BothBackendsArguments, ASynchronousCancelFindsADirectDescriptor) {
     EXPECT_EQ(next(r).res, -ECANCELED);
 }
 
-TEST_P(BothBackendsArguments, ASendSaysThatThereIsNoSuchGroup) {
+TEST_P(BothBackendsArguments, ASendFromAMissingGroupFails) {
     ring r{small(), make()};
     const stream_pair s;
     char text[4] = {};

@@ -94,7 +94,7 @@ void wait_once(ring& r, const Pair& s) {
 }
 
 /// Consumes all events so far.
-void take_news(ring& r) { ASSERT_EQ(r.enter(0, enter_flag::getevents), 0); }
+void consume_events(ring& r) { ASSERT_EQ(r.enter(0, enter_flag::getevents), 0); }
 
 /// Expects the entry to complete without waiting for an event.
 void expect_at_once(ring& r, const sqe& entry, int result) {
@@ -110,7 +110,7 @@ TEST_P(BothBackendsNotice, APeekConsumesNothing) {
     char text[16];
     wait_once(r, s);
     ASSERT_EQ(::send(s.b, "abc", 3, 0), 3);
-    take_news(r);
+    consume_events(r);
     expect_at_once(r, prep::recv(s.a, text, sizeof text, MSG_PEEK), 3);
     expect_at_once(r, prep::recv(s.a, text, sizeof text, 0), 3);
 }
@@ -123,7 +123,7 @@ TEST_P(BothBackendsNotice, UrgentDataSplitsAStream) {
     ASSERT_EQ(::send(s.b, "abc", 3, 0), 3);
     ASSERT_EQ(::send(s.b, "!", 1, MSG_OOB), 1);
     ASSERT_EQ(::send(s.b, "def", 3, 0), 3);
-    take_news(r);
+    consume_events(r);
     expect_at_once(r, prep::recv(s.a, text, sizeof text, 0), 3);
     expect_at_once(r, prep::recv(s.a, text, sizeof text, 0), 3);
 }
@@ -135,7 +135,7 @@ TEST_P(BothBackendsNotice, ADescriptorInAStreamEndsAReceive) {
     wait_once(r, s);
     send_descriptor(s.b, s.b, "a");
     ASSERT_EQ(::send(s.b, "bc", 2, 0), 2);
-    take_news(r);
+    consume_events(r);
     expect_at_once(r, prep::recv(s.a, text, sizeof text, 0), 1);
     expect_at_once(r, prep::recv(s.a, text, sizeof text, 0), 2);
 }
@@ -169,7 +169,7 @@ TEST_P(BothBackendsNotice, G2_AHalfFullBufferIsNotShared) {
     EXPECT_EQ(std::string_view(memory.at(buffer_id(other)).data(), 3), "xyz");
 }
 
-TEST_P(BothBackendsNotice, G3_ANonblockingCallGivesWhatHasArrived) {
+TEST_P(BothBackendsNotice, G3_ANonblockingCallReturnsTheBytesThatHaveArrived) {
     ring r{small(), make()};
     stream_pair s;
     char text[8];

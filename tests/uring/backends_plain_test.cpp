@@ -80,7 +80,7 @@ TEST_P(BothBackendsPlain, ASilentSendPostsNothingAndItsChainContinues) {
     EXPECT_EQ(answer.res, 4);
 }
 
-TEST_P(BothBackendsPlain, G13_AnInvalidEntryAfterItKeepsItFromBeingSent) {
+TEST_P(BothBackendsPlain, G13_AnInvalidEntryAfterAPlainSendPreventsTheSend) {
     send("ping", 1, sqe_flag::io_link);
     sqe wrong = prep::recv(pair.a, buffer.data(), buffer.size(), 0);
     wrong.ioprio = 0x8000;
@@ -155,7 +155,7 @@ TEST_P(BothBackendsPlain, WaitallSendsEverythingBeforeItsChainContinues) {
     EXPECT_EQ(results(r(), 1), (outcomes{{2, 4}}));
 }
 
-TEST_P(BothBackendsPlain, ItDoesNotOvertakeASendThatWaits) {
+TEST_P(BothBackendsPlain, APlainSendDoesNotOvertakeASendThatWaits) {
     const std::string much(4 << 20, 'a');
     send(much, 1, 0, MSG_WAITALL);
     ASSERT_EQ(r().submit(), 1);
@@ -180,7 +180,7 @@ TEST_P(BothBackendsPlain, ItDoesNotOvertakeASendThatWaits) {
     }
 }
 
-TEST_P(BothBackendsPlain, ADrainHoldsIt) {
+TEST_P(BothBackendsPlain, ADrainHoldsAPlainSend) {
     receive(1);
     queue(r(), prep::nop(), 2, sqe_flag::io_drain);
     send("late", 3);
@@ -194,7 +194,7 @@ TEST_P(BothBackendsPlain, ADrainHoldsIt) {
     EXPECT_EQ(received(), "late");
 }
 
-TEST_P(BothBackendsPlain, ItCountsForTimeoutsWithACount) {
+TEST_P(BothBackendsPlain, APlainSendCountsForTimeoutsWithACount) {
     const timespec far{3600, 0};
     queue(r(), prep::timeout(&far, 2), 1);
     ASSERT_EQ(r().submit(), 1);

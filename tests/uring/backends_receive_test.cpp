@@ -80,7 +80,7 @@ TEST_P(BothBackendsReceive, G4_AReceiveOfAllBytesWithRoomForDescriptorsEndsWithT
     EXPECT_GE(from_second, 0);
 }
 
-TEST_P(BothBackendsReceive, AReceiveOfAllBytesWithoutRoomForDescriptorsGoesOn) {
+TEST_P(BothBackendsReceive, AReceiveOfAllBytesWithoutRoomForDescriptorsContinues) {
     ring r{small(), make()};
     const stream_pair s;
     incoming in(8);
@@ -95,7 +95,7 @@ TEST_P(BothBackendsReceive, AReceiveOfAllBytesWithoutRoomForDescriptorsGoesOn) {
     EXPECT_EQ(results(r, 2), (std::map<std::uint64_t, int>{{1, 8}, {2, 0}}));
 }
 
-TEST_P(BothBackendsReceive, ACancelledReceiveOfAllBytesTellsWhatCameBefore) {
+TEST_P(BothBackendsReceive, ACancelledReceiveOfAllBytesReturnsTheBytesReceivedBefore) {
     ring r{small(), make()};
     const stream_pair s;
     std::array<char, 8> text{};
@@ -319,7 +319,7 @@ TEST_P(BothBackendsReceive, G6_AFailedSendUsesItsBuffer) {
     }
 }
 
-TEST_P(BothBackendsReceive, ASendToWhatIsNoSocketUsesNoBuffer) {
+TEST_P(BothBackendsReceive, ASendToANonSocketUsesNoBuffer) {
     ring r{small(), make()};
     const pipe_pair p;
     char memory[8] = {};

@@ -482,7 +482,7 @@ TEST_F(UringBufferRing, ItMoves) {
     EXPECT_EQ(other.setup(r, the_group + 2, 4, false), 0);
 }
 
-TEST_F(UringBufferRing, ClosingEndsWhatWaitsForTheGroup) {
+TEST_F(UringBufferRing, ClosingEndsTheRequestsThatWaitForTheGroup) {
     const socket_pair s;
     {
         buffer_ring buffers{r, the_group, 4};

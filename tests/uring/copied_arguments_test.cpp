@@ -11,7 +11,7 @@
 
 #ifdef COIL_TSAN
 
-TEST(CopiedArguments, IsTestedWithoutThreadSanitizer) {
+TEST(CopiedArguments, RunsOnlyWithoutThreadSanitizer) {
     GTEST_SKIP() << "ThreadSanitizer has its own operator new";
 }
 

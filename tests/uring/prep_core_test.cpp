@@ -417,7 +417,7 @@ TEST_F(PrepCore, FutexWaitAndWakeMatchByMask) {
     EXPECT_EQ(result[2], 1);
 }
 
-TEST_F(PrepCore, FutexWaitvTellsWhichWord) {
+TEST_F(PrepCore, FutexWaitvReportsWhichWord) {
     ring r{8};
     COIL_NEEDS(r, futex_waitv);
     std::array<std::uint32_t, 3> words{};

@@ -267,7 +267,7 @@ TEST_F(PrepNet, RecvMultishotContinues) {
     EXPECT_FALSE(last.flags & cqe_flag::more);
 }
 
-TEST_F(PrepNet, RecvmsgMultishotTellsTheSender) {
+TEST_F(PrepNet, RecvmsgMultishotReportsTheSender) {
     ring r{8};
     buffer_group buffers{r, 5};
     if (buffers.error != 0) {
@@ -388,7 +388,7 @@ TEST_F(PrepNet, LengthsBeyondOneTransferAreCut) {
     EXPECT_EQ(prep::recv(0, nullptr, 0x7fffefff, 0).len, 0x7fffefffU);
 }
 
-TEST_F(PrepNet, AChainAnswersAndReadsOn) {
+TEST_F(PrepNet, AChainAnswersAndReadsTheNextRequest) {
     ring r{8};
     tcp_pair t;
     char buf[8] = {};

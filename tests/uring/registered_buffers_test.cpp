@@ -171,7 +171,7 @@ TEST_F(UringRegisteredBuffers, AnOperationKeepsTheBufferItWasSubmittedWith) {
     EXPECT_EQ(text(0, 7), "content");
 }
 
-TEST_F(UringRegisteredBuffers, RefusedUpdatesChangeNothing) {
+TEST_F(UringRegisteredBuffers, AFailedUpdateChangesNoLaterSlot) {
     registered_buffers table{r, 4};
     ASSERT_EQ(put(table, 0, part(0, page)), 1);
     EXPECT_EQ(table.update(0, {}), 0);

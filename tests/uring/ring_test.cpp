@@ -34,7 +34,7 @@ TEST_F(RingOnIoUring, NopsComeBackWithTheirUserData) {
 // ---- deferred work
 
 TEST_F(RingOnIoUring, DeferredCompletionsAreFlaggedAndPostedBySubmit) {
-    COIL_SKIP_ON_EPOLL("what is pending is flagged, since only entering shows what came of it");
+    COIL_SKIP_ON_EPOLL("it flags pending work, because completions appear only when it is entered");
     ring r{8};
     if ((r.setup_flags() & setup::defer_taskrun) == 0) {
         GTEST_SKIP() << "this kernel has no deferred task work";

@@ -219,7 +219,7 @@ TEST(Setup, ABackendWithoutTheFeaturesReliedOnIsRefused) {
     }
 }
 
-TEST(Setup, LayoutsARingDoesNotHaveAreRefused) {
+TEST(Setup, UnsupportedLayoutsAreRefused) {
     for (const std::uint32_t flag : {setup::sqe128, setup::cqe32, setup::cqe_mixed, setup::no_mmap,
                                      setup::registered_fd_only, setup::no_sqarray}) {
         ring_options options;
@@ -243,7 +243,7 @@ TEST(Setup, ABackendThatCannotBeProbedSupportsNothing) {
 // ---- the running kernel
 
 TEST_F(SetupOnIoUring, GrantsAllDefaultFlagsOnLinux61AndNewer) {
-    COIL_SKIP_ON_EPOLL("its name is another");
+    COIL_SKIP_ON_EPOLL("it has another name");
     ::utsname name{};
     ASSERT_EQ(::uname(&name), 0);
     int major = 0;
@@ -273,7 +273,7 @@ TEST_F(SetupOnIoUring, SizesAreRoundedUpAndClamped) {
     EXPECT_EQ(ring(options).sq_entries(), 32768U);
 }
 
-TEST_F(SetupOnIoUring, WorksWithWhateverOlderBackendsWouldGrant) {
+TEST_F(SetupOnIoUring, WorksWithTheFlagsThatOlderBackendsGrant) {
     for (const std::uint32_t known : {~0U, up_to_6_0, up_to_5_19, up_to_5_15, 0U}) {
         auto k = std::make_unique<filter_backend>();
         k->refuse_setup = [=](unsigned, const params& p) {
@@ -386,7 +386,7 @@ TEST_F(SetupOnIoUring, G6_RunningOutOfDescriptorsIsNamedAsTheReason) {
               "");
 }
 
-TEST_F(SetupOnIoUring, AvailableTellsWhatThereIs) {
+TEST_F(SetupOnIoUring, AvailableReportsWhatTheRingHas) {
     COIL_SKIP_ON_EPOLL("available() asks io_uring");
     const availability a = available();
     ASSERT_TRUE(a);

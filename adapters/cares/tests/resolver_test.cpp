@@ -30,7 +30,7 @@ std::set<std::string> texts(const std::vector<net::inet_address>& addresses) {
     return all;
 }
 
-TEST_F(CaresResolver, GivesTheAddressesOfBothFamilies) {
+TEST_F(CaresResolver, ReturnsTheAddressesOfBothFamilies) {
     run_checked([](cares::resolver_options o) -> task<> {
         cares::resolver names(o);
         EXPECT_EQ(texts(co_await names.resolve("both.test", 80)),
@@ -117,7 +117,7 @@ TEST_F(CaresResolver, WaitsWithoutUsingTheProcessor) {
     }(options()));
 }
 
-TEST_F(CaresResolver, NoServerListens) {
+TEST_F(CaresResolver, ReportsThatNoServerListens) {
     run_checked([]() -> task<> {
         cares::resolver names({.servers = {{"127.0.0.1", free_port()}},
                                .timeout = 100ms,

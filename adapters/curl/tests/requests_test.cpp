@@ -15,7 +15,7 @@ class CurlStreams : public CurlTest {};
 
 static_assert(byte_stream<curl::transfer>);
 
-TEST_F(CurlRequests, GivesStatusHeadersAndBody) {
+TEST_F(CurlRequests, ReturnsStatusHeadersAndBody) {
     run_checked([](http_server& s) -> task<> {
         curl::client client;
         auto r = co_await client.get(s.url("/"));

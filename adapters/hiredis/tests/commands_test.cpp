@@ -92,7 +92,7 @@ TEST_F(HiredisCommands, ConcurrentCommandsArePipelined) {
     }(options()));
 }
 
-TEST_F(HiredisCommands, APipelineGivesOneReplyForEachCommand) {
+TEST_F(HiredisCommands, APipelineReturnsOneReplyForEachCommand) {
     run_checked([](hiredis::options to) -> task<> {
         auto c = co_await connection::connect(to);
         auto p = c.pipelined();

@@ -13,7 +13,7 @@ using hiredis::connection;
 
 class HiredisFailures : public RedisServer {};
 
-TEST_F(HiredisFailures, NothingListensOnThePort) {
+TEST_F(HiredisFailures, AFailedConnectNamesTheServer) {
     run_checked([]() -> task<> {
         const hiredis::options nowhere{.port = free_port()};
         const auto text =

@@ -137,7 +137,7 @@ TEST(Kafka, AMessageThatCannotBeDeliveredIsAnErrorWithTheBrokers) {
     }(cluster));
 }
 
-TEST(Kafka, APropertyThatDoesNotExistIsNamed) {
+TEST(Kafka, TheErrorOfAnUnknownPropertyNamesIt) {
     coil::run([]() -> task<> {
         try {
             const kafka::producer p({{"bootstrap.server", "127.0.0.1:1"}});

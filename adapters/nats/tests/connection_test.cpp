@@ -154,7 +154,7 @@ TEST(Nats, CredentialsAreSentAndARefusalNamesTheServer) {
     }(s.port()));
 }
 
-TEST(Nats, ConnectingToNothingSaysSoForEachServer) {
+TEST(Nats, AFailedConnectNamesEachServer) {
     const std::uint16_t port = free_port();
     coil::run([](std::uint16_t at) -> task<> {
         try {

@@ -32,7 +32,7 @@ TEST(NatsExample, TimeServiceAnswersAndEndsOnSigterm) {
     }(s.address()));
 }
 
-TEST(NatsExample, TimeServiceSaysWhichServerIsMissing) {
+TEST(NatsExample, TimeServiceNamesTheMissingServer) {
     coil::run([](std::uint16_t port) -> task<> {
         const process_output out =
             co_await process::spawn({example("time_service"), address(port)}).output();
