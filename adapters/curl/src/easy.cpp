@@ -35,11 +35,8 @@ const char* default_method(const request& r) noexcept {
 } // namespace
 
 easy::easy(std::shared_ptr<multi> on, request what, bool collects)
-    : multi_(std::move(on)), request_(std::move(what)), handle_(::curl_easy_init()),
+    : multi_(std::move(on)), request_(std::move(what)), handle_(multi_->take_handle()),
       collects_(collects) {
-    if (handle_ == nullptr) {
-        throw std::bad_alloc();
-    }
     if (request_.method.empty()) {
         request_.method = default_method(request_);
     }
@@ -58,7 +55,11 @@ easy::~easy() {
         multi_->remove(*this);
         multi_->settle();
     }
-    ::curl_easy_cleanup(handle_);
+    if (is_reusable_) {
+        multi_->give_back(handle_);
+    } else {
+        ::curl_easy_cleanup(handle_);
+    }
     ::curl_slist_free_all(fields_);
 }
 
@@ -95,6 +96,9 @@ void easy::set_up() {
     ::curl_easy_setopt(handle_, CURLOPT_HTTPHEADER, fields_);
     if (request_.configure) {
         request_.configure(handle_);
+    } else {
+        multi_->follow_sockets_of(handle_);
+        is_reusable_ = true;
     }
 }
 
@@ -348,7 +352,7 @@ task<response> transfer::finish() {
     co_return easy_->take_response();
 }
 
-::CURL* transfer::native_handle() const noexcept { return easy_->handle(); }
+::CURL* transfer::native_handle() const noexcept { return easy_->expose(); }
 
 // ---- header fields and errors
 

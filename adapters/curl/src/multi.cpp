@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <sys/epoll.h>
+#include <unistd.h>
 
 namespace coil::curl::detail {
 
@@ -18,6 +19,9 @@ using clock = std::chrono::steady_clock;
 
 /// libcurl may ask to be called again immediately. After this many calls in a row other tasks run.
 constexpr int rounds_at_once = 16;
+
+/// A task often begins its next transfer as soon as one has ended, so a few are enough.
+constexpr std::size_t most_spare_handles = 8;
 
 } // namespace
 
@@ -36,25 +40,94 @@ multi::multi(const client_options& options) {
     ::curl_multi_setopt(handle_, CURLMOPT_MAX_HOST_CONNECTIONS, options.max_connections_per_host);
     ::curl_multi_setopt(handle_, CURLMOPT_MAXCONNECTS, options.max_idle_connections);
     // NOLINTEND(*-vararg)
+    spare_.reserve(most_spare_handles);
 }
 
 multi::~multi() {
     close();
+    for (::CURL* const handle : spare_) {
+        ::curl_easy_cleanup(handle);
+    }
     ::curl_multi_cleanup(handle_); // calls on_socket
 }
 
+::CURL* multi::take_handle() {
+    ::CURL* handle = nullptr;
+    if (spare_.empty()) {
+        handle = ::curl_easy_init();
+    } else {
+        handle = spare_.back();
+        spare_.pop_back();
+    }
+    if (handle == nullptr) {
+        throw std::bad_alloc();
+    }
+    return handle;
+}
+
+void multi::give_back(::CURL* handle) noexcept {
+    if (spare_.size() == most_spare_handles) {
+        ::curl_easy_cleanup(handle);
+        return;
+    }
+    ::curl_easy_reset(handle);
+    spare_.push_back(handle);
+}
+
+multi::watched& multi::entry(::curl_socket_t fd) {
+    const auto index = static_cast<std::size_t>(fd);
+    if (index >= sockets_.size()) {
+        sockets_.resize(index + 1);
+    }
+    return sockets_[index];
+}
+
+/// Between two transfers on the same connection libcurl watches its socket for no event. It then
+/// stays in the epoll set, which saves two system calls for each transfer. That is safe only for a
+/// socket that is known to be removed before it is closed.
 int multi::on_socket(::CURL*, ::curl_socket_t fd, int what, void* self, void*) noexcept try {
-    std::uint32_t events = 0;
+    auto& m = *static_cast<multi*>(self);
+    watched& socket = m.entry(fd);
+    socket.wanted = 0;
     if (what == CURL_POLL_IN || what == CURL_POLL_INOUT) {
-        events |= EPOLLIN;
+        socket.wanted |= EPOLLIN;
     }
     if (what == CURL_POLL_OUT || what == CURL_POLL_INOUT) {
-        events |= EPOLLOUT;
+        socket.wanted |= EPOLLOUT;
     }
-    static_cast<multi*>(self)->loop_.watch(fd, events);
+    const bool is_up_to_date = socket.wanted == 0 || socket.wanted == socket.in_set;
+    if (!socket.is_followed || !is_up_to_date) {
+        m.loop_.watch(fd, socket.wanted);
+        socket.in_set = socket.wanted;
+    }
     return 0;
 } catch (const std::exception&) {
     return -1; // libcurl aborts the transfers
+}
+
+int multi::on_open(void* self, ::curl_socket_t fd, ::curlsocktype) noexcept try {
+    static_cast<multi*>(self)->entry(fd) = {.is_followed = true};
+    return CURL_SOCKOPT_OK;
+} catch (const std::exception&) {
+    return CURL_SOCKOPT_OK;
+}
+
+int multi::on_close(void* self, ::curl_socket_t fd) noexcept {
+    auto& m = *static_cast<multi*>(self);
+    m.loop_.unwatch(fd);
+    if (static_cast<std::size_t>(fd) < m.sockets_.size()) {
+        m.sockets_[static_cast<std::size_t>(fd)] = {};
+    }
+    return ::close(fd);
+}
+
+void multi::follow_sockets_of(::CURL* handle) noexcept {
+    // NOLINTBEGIN(*-vararg): libcurl's interface
+    ::curl_easy_setopt(handle, CURLOPT_SOCKOPTFUNCTION, &on_open);
+    ::curl_easy_setopt(handle, CURLOPT_SOCKOPTDATA, this);
+    ::curl_easy_setopt(handle, CURLOPT_CLOSESOCKETFUNCTION, &on_close);
+    ::curl_easy_setopt(handle, CURLOPT_CLOSESOCKETDATA, this);
+    // NOLINTEND(*-vararg)
 }
 
 int multi::on_timer(::CURLM*, long ms, void* self) noexcept {
@@ -101,6 +174,18 @@ void multi::act(::curl_socket_t fd, int events) noexcept {
     ::curl_multi_socket_action(handle_, fd, events, &running);
 }
 
+void multi::report(::curl_socket_t fd, std::uint32_t events) noexcept {
+    watched& socket = sockets_[static_cast<std::size_t>(fd)];
+    if (socket.wanted == 0) { // an idle connection; the server has closed it
+        loop_.unwatch(fd);
+        socket.in_set = 0;
+        return;
+    }
+    // Errors are found by reading; a failed connect() also reports EPOLLOUT.
+    act(fd, ((events & ~EPOLLOUT) != 0 ? CURL_CSELECT_IN : 0) |
+                ((events & EPOLLOUT) != 0 ? CURL_CSELECT_OUT : 0));
+}
+
 void multi::settle() noexcept {
     for (int i = 0; is_due_ && i < rounds_at_once; ++i) {
         is_due_ = false;
@@ -132,9 +217,7 @@ task<> multi::run() {
             const auto woken = co_await loop_.wait();
             for (const auto& [fd, events] : woken.ready) {
                 if (events != 0) {
-                    // Errors are found by reading; a failed connect() also reports EPOLLOUT.
-                    act(fd, ((events & ~EPOLLOUT) != 0 ? CURL_CSELECT_IN : 0) |
-                                ((events & EPOLLOUT) != 0 ? CURL_CSELECT_OUT : 0));
+                    report(fd, events);
                 }
             }
             if (woken.expired) {

@@ -38,13 +38,31 @@ public:
     /// Ends all transfers and the task.
     void close() noexcept;
 
+    /// A new easy handle, or a used one that was reset. Throws std::bad_alloc.
+    [[nodiscard]] ::CURL* take_handle();
+    /// Takes back a handle of which only the options that easy sets have been changed.
+    void give_back(::CURL* handle) noexcept;
+    /// Has the sockets that the handle opens stay in the epoll set between transfers.
+    void follow_sockets_of(::CURL* handle) noexcept;
+
     [[nodiscard]] std::size_t active() const noexcept { return active_.size(); }
 
 private:
     static int on_socket(::CURL* easy, ::curl_socket_t fd, int what, void* self, void* of) noexcept;
+    static int on_open(void* self, ::curl_socket_t fd, ::curlsocktype kind) noexcept;
+    static int on_close(void* self, ::curl_socket_t fd) noexcept;
     static int on_timer(::CURLM* multi, long ms, void* self) noexcept;
 
+    /// A descriptor that libcurl has asked to watch.
+    struct watched {
+        std::uint32_t wanted = 0; // the events that libcurl waits for; 0: none
+        std::uint32_t in_set = 0; // those in the epoll set
+        bool is_followed = false; // on_close() will be called for it
+    };
+
     task<> run();
+    [[nodiscard]] watched& entry(::curl_socket_t fd);
+    void report(::curl_socket_t fd, std::uint32_t events) noexcept;
     void act(::curl_socket_t fd, int events) noexcept;
     void reap() noexcept;
     void fail_all(::CURLcode code, const char* reason) noexcept;
@@ -52,8 +70,10 @@ private:
     foreign_loop loop_;
     ::CURLM* handle_;
     std::vector<easy*> active_;
-    bool is_due_ = false;    // libcurl wants to be called immediately
-    bool timer_set_ = false; // libcurl has set its timer since the flag was cleared
+    std::vector<watched> sockets_; // indexed by descriptor
+    std::vector<::CURL*> spare_;   // easy handles
+    bool is_due_ = false;          // libcurl wants to be called immediately
+    bool timer_set_ = false;       // libcurl has set its timer since the flag was cleared
     bool is_running_ = false;
     std::optional<std::string> failure_; // why the task has ended, if it has failed
     std::optional<scope> task_;          // last: it uses the other members
@@ -74,7 +94,11 @@ public:
     [[nodiscard]] bool has_head() const noexcept { return has_head_; }
     [[nodiscard]] bool has_ended() const noexcept { return ended_.has_value(); }
     [[nodiscard]] const header_list& headers() const noexcept { return headers_; }
-    [[nodiscard]] ::CURL* handle() const noexcept { return handle_; }
+    /// The handle, of which the user may change options from now on.
+    [[nodiscard]] ::CURL* expose() noexcept {
+        is_reusable_ = false;
+        return handle_;
+    }
     [[nodiscard]] long status() const noexcept;
 
     [[nodiscard]] std::size_t take(std::span<char> to) noexcept;
@@ -113,7 +137,8 @@ private:
     std::string output_;
     std::size_t output_sent_ = 0;
     std::optional<::CURLcode> ended_;
-    std::size_t index_ = 0; // in multi::active_
+    std::size_t index_ = 0;    // in multi::active_
+    bool is_reusable_ = false; // a reset would keep cookies and shares that the user has set
     bool collects_;
     bool has_head_ = false;
     bool too_large_ = false;
