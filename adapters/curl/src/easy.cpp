@@ -56,7 +56,7 @@ easy::~easy() {
         multi_->settle();
     }
     if (is_reusable_) {
-        multi_->give_back(handle_);
+        multi_->give_back(handle_, is_plain_get());
     } else {
         ::curl_easy_cleanup(handle_);
     }
@@ -67,14 +67,8 @@ easy::~easy() {
 void easy::set_up() {
     ::curl_easy_setopt(handle_, CURLOPT_PRIVATE, this);
     ::curl_easy_setopt(handle_, CURLOPT_ERRORBUFFER, reason_.data());
-    ::curl_easy_setopt(handle_, CURLOPT_NOSIGNAL, 1L);
-    ::curl_easy_setopt(handle_, CURLOPT_PROTOCOLS_STR, "http,https");
-    ::curl_easy_setopt(handle_, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-    ::curl_easy_setopt(handle_, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     ::curl_easy_setopt(handle_, CURLOPT_URL, request_.url.c_str());
-    ::curl_easy_setopt(handle_, CURLOPT_HEADERFUNCTION, &on_header);
     ::curl_easy_setopt(handle_, CURLOPT_HEADERDATA, this);
-    ::curl_easy_setopt(handle_, CURLOPT_WRITEFUNCTION, &on_body);
     ::curl_easy_setopt(handle_, CURLOPT_WRITEDATA, this);
     ::curl_easy_setopt(handle_, CURLOPT_FOLLOWLOCATION, request_.max_redirects > 0 ? 1L : 0L);
     ::curl_easy_setopt(handle_, CURLOPT_MAXREDIRS, static_cast<long>(request_.max_redirects));
@@ -95,9 +89,11 @@ void easy::set_up() {
     }
     ::curl_easy_setopt(handle_, CURLOPT_HTTPHEADER, fields_);
     if (request_.configure) {
+        // It may set one of these, and multi needs both or none.
+        ::curl_easy_setopt(handle_, CURLOPT_SOCKOPTFUNCTION, nullptr);
+        ::curl_easy_setopt(handle_, CURLOPT_CLOSESOCKETFUNCTION, nullptr);
         request_.configure(handle_);
     } else {
-        multi_->follow_sockets_of(handle_);
         is_reusable_ = true;
     }
 }

@@ -6,6 +6,7 @@
 #include <exception>
 #include <memory>
 #include <new>
+#include <system_error>
 #include <utility>
 
 #include <sys/epoll.h>
@@ -52,27 +53,47 @@ multi::~multi() {
 }
 
 ::CURL* multi::take_handle() {
-    ::CURL* handle = nullptr;
-    if (spare_.empty()) {
-        handle = ::curl_easy_init();
-    } else {
-        handle = spare_.back();
+    if (!spare_.empty()) {
+        ::CURL* const handle = spare_.back();
         spare_.pop_back();
+        return handle;
     }
+    ::CURL* const handle = ::curl_easy_init();
     if (handle == nullptr) {
         throw std::bad_alloc();
     }
+    set_shared_options(handle);
     return handle;
 }
 
-void multi::give_back(::CURL* handle) noexcept {
+// NOLINTBEGIN(*-vararg): libcurl's interface
+void multi::give_back(::CURL* handle, bool is_get) noexcept {
     if (spare_.size() == most_spare_handles) {
         ::curl_easy_cleanup(handle);
         return;
     }
-    ::curl_easy_reset(handle);
+    if (is_get) {
+        ::curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, nullptr);
+    } else {
+        ::curl_easy_reset(handle);
+        set_shared_options(handle);
+    }
     spare_.push_back(handle);
 }
+
+void multi::set_shared_options(::CURL* handle) noexcept {
+    ::curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
+    ::curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
+    ::curl_easy_setopt(handle, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    ::curl_easy_setopt(handle, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    ::curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, &easy::on_header);
+    ::curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, &easy::on_body);
+    ::curl_easy_setopt(handle, CURLOPT_SOCKOPTFUNCTION, &on_open);
+    ::curl_easy_setopt(handle, CURLOPT_SOCKOPTDATA, this);
+    ::curl_easy_setopt(handle, CURLOPT_CLOSESOCKETFUNCTION, &on_close);
+    ::curl_easy_setopt(handle, CURLOPT_CLOSESOCKETDATA, this);
+}
+// NOLINTEND(*-vararg)
 
 multi::watched& multi::entry(::curl_socket_t fd) {
     const auto index = static_cast<std::size_t>(fd);
@@ -121,24 +142,11 @@ int multi::on_close(void* self, ::curl_socket_t fd) noexcept {
     return ::close(fd);
 }
 
-void multi::follow_sockets_of(::CURL* handle) noexcept {
-    // NOLINTBEGIN(*-vararg): libcurl's interface
-    ::curl_easy_setopt(handle, CURLOPT_SOCKOPTFUNCTION, &on_open);
-    ::curl_easy_setopt(handle, CURLOPT_SOCKOPTDATA, this);
-    ::curl_easy_setopt(handle, CURLOPT_CLOSESOCKETFUNCTION, &on_close);
-    ::curl_easy_setopt(handle, CURLOPT_CLOSESOCKETDATA, this);
-    // NOLINTEND(*-vararg)
-}
-
 int multi::on_timer(::CURLM*, long ms, void* self) noexcept {
     auto& m = *static_cast<multi*>(self);
     m.timer_set_ = true;
+    m.timer_ms_ = ms;
     m.is_due_ = ms == 0;
-    if (ms > 0) {
-        m.loop_.set_deadline(clock::now() + std::chrono::milliseconds(ms));
-    } else {
-        m.loop_.clear_deadline();
-    }
     return 0;
 }
 
@@ -151,6 +159,7 @@ void multi::add(easy& e) {
     }
     if (!is_running_) {
         task_->spawn(run(), "curl");
+        task_->spawn(start_transfers(), "curl start");
         is_running_ = true;
     }
     active_.push_back(&e);
@@ -159,7 +168,7 @@ void multi::add(easy& e) {
         active_.pop_back();
         e.fail(CURLE_FAILED_INIT, ::curl_multi_strerror(code));
     }
-    settle();
+    due_.set();
 }
 
 void multi::remove(easy& e) noexcept {
@@ -193,7 +202,31 @@ void multi::settle() noexcept {
     }
     reap();
     if (is_due_) {
-        loop_.set_deadline(clock::now());
+        due_.set();
+    } else if (timer_ms_) {
+        set_timer();
+    }
+}
+
+void multi::set_timer() noexcept {
+    if (*timer_ms_ > 0) {
+        loop_.set_deadline(clock::now() + std::chrono::milliseconds(*timer_ms_));
+    } else {
+        loop_.clear_deadline();
+    }
+    timer_ms_.reset();
+}
+
+/// Starts the transfers that the tasks which were ready before it have added. Tasks whose transfers
+/// have ended together often add others: one call of libcurl sends all their requests.
+task<> multi::start_transfers() {
+    try {
+        for (;;) {
+            co_await due_.wait();
+            settle();
+        }
+    } catch (const std::system_error&) {
+        // cancelled, and so is run(), which ends the transfers
     }
 }
 

@@ -32,18 +32,17 @@ public:
     void add(easy& e);
     /// Ends a transfer early.
     void remove(easy& e) noexcept;
-    /// Called by a task after a call of libcurl: runs actions that are due, and reports the
+    /// Called by a task after calls of libcurl: runs actions that are due, and reports the
     /// transfers that have ended.
     void settle() noexcept;
     /// Ends all transfers and the task.
     void close() noexcept;
 
-    /// A new easy handle, or a used one that was reset. Throws std::bad_alloc.
+    /// An easy handle with the options that all transfers share. Throws std::bad_alloc.
     [[nodiscard]] ::CURL* take_handle();
-    /// Takes back a handle of which only the options that easy sets have been changed.
-    void give_back(::CURL* handle) noexcept;
-    /// Has the sockets that the handle opens stay in the epoll set between transfers.
-    void follow_sockets_of(::CURL* handle) noexcept;
+    /// Takes back a handle of which no other options were changed than those that each transfer
+    /// sets, or also the method and the body: then it is reset.
+    void give_back(::CURL* handle, bool is_get) noexcept;
 
     [[nodiscard]] std::size_t active() const noexcept { return active_.size(); }
 
@@ -61,6 +60,9 @@ private:
     };
 
     task<> run();
+    task<> start_transfers();
+    void set_shared_options(::CURL* handle) noexcept;
+    void set_timer() noexcept;
     [[nodiscard]] watched& entry(::curl_socket_t fd);
     void report(::curl_socket_t fd, std::uint32_t events) noexcept;
     void act(::curl_socket_t fd, int events) noexcept;
@@ -72,6 +74,8 @@ private:
     std::vector<easy*> active_;
     std::vector<watched> sockets_; // indexed by descriptor
     std::vector<::CURL*> spare_;   // easy handles
+    auto_reset_event due_;         // libcurl wants to be called when other tasks have run
+    std::optional<long> timer_ms_; // what libcurl has set its timer to; -1: it is stopped
     bool is_due_ = false;          // libcurl wants to be called immediately
     bool timer_set_ = false;       // libcurl has set its timer since the flag was cleared
     bool is_running_ = false;
@@ -111,18 +115,24 @@ public:
     void check() const;
     [[noreturn]] void fail(::CURLcode code, const std::string& reason) const;
 
+    // CURLOPT_HEADERFUNCTION and CURLOPT_WRITEFUNCTION
+    static std::size_t on_header(char* line, std::size_t, std::size_t size, void* self) noexcept;
+    static std::size_t on_body(char* data, std::size_t, std::size_t size, void* self) noexcept;
+
     auto_reset_event readable; // something was received, or it has ended
     auto_reset_event writable;
 
 private:
     friend class multi;
 
-    static std::size_t on_header(char* line, std::size_t, std::size_t size, void* self) noexcept;
-    static std::size_t on_body(char* data, std::size_t, std::size_t size, void* self) noexcept;
     static std::size_t on_read(char* to, std::size_t size, std::size_t n, void* self) noexcept;
 
     void set_up();
     void set_method();
+    /// Whether no option of set_method() has been set.
+    [[nodiscard]] bool is_plain_get() const noexcept {
+        return !request_.upload && request_.body.empty() && request_.method == "GET";
+    }
     void add_header(std::string_view line);
     void update_pauses() noexcept;
 
