@@ -20,12 +20,15 @@ void pipeline::sync() {
     synced_ = true;
 }
 
-task<std::optional<result>> pipeline::next() {
+bool pipeline::receive() {
     if (!synced_) {
         sync();
     }
     while (!sent_.empty()) {
-        result r = co_await session_.next();
+        if (::PQisBusy(session_.get()) != 0) {
+            return false;
+        }
+        result r(::PQgetResult(session_.get()));
         if (r.get() == nullptr) { // the end of the previous statement's results
             if (::PQstatus(session_.get()) == CONNECTION_BAD) {
                 throw session_.lost();
@@ -39,9 +42,11 @@ task<std::optional<result>> pipeline::next() {
         }
         --statements_;
         session_.check(r, sql);
-        co_return r;
+        received_ = std::move(r);
+        return true;
     }
-    co_return std::nullopt;
+    received_.reset();
+    return true;
 }
 
 task<> copy_writer::write(std::string_view data) {

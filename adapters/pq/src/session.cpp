@@ -200,12 +200,16 @@ task<> session::flush() {
     }
 }
 
+task<> session::progress() {
+    co_await flush();
+    if (::PQisBusy(get()) != 0) {
+        co_await wait(POLLIN);
+    }
+}
+
 task<result> session::next() {
     while (::PQisBusy(get()) != 0) {
-        co_await flush();
-        if (::PQisBusy(get()) != 0) {
-            co_await wait(POLLIN);
-        }
+        co_await progress();
     }
     co_return result(::PQgetResult(get()));
 }

@@ -59,7 +59,14 @@ public:
     [[nodiscard]] task<delivery> produce(record what);
 
     /// Queues a message; waits only while librdkafka's queue is full. flush() reports failures.
-    [[nodiscard]] task<> send(record what);
+    [[nodiscard]] task<> send(record what) {
+        while (!try_send(what)) {
+            co_await wait_for_space();
+        }
+    }
+    /// Queues a message like send() and returns true, or returns false if librdkafka's queue is
+    /// full.
+    [[nodiscard]] bool try_send(const record& what);
 
     /// Waits until all messages have been delivered or have failed. Throws the first error of a
     /// message passed to send() since the last flush().
@@ -69,6 +76,8 @@ public:
     [[nodiscard]] std::size_t outstanding() const noexcept;
 
 private:
+    [[nodiscard]] task<> wait_for_space();
+
     std::unique_ptr<detail::producer_client> client_;
 };
 

@@ -55,16 +55,24 @@ public:
     /// The result of the oldest statement whose result was not returned; empty if there is none.
     /// Throws pq::error if that statement has failed; the next call continues with the following
     /// statement.
-    [[nodiscard]] task<std::optional<result>> next();
+    [[nodiscard]] task<std::optional<result>> next() {
+        while (!receive()) {
+            co_await session_.progress();
+        }
+        co_return std::exchange(received_, std::nullopt);
+    }
 
     /// The number of statements whose results were not returned yet.
     [[nodiscard]] std::size_t outstanding() const noexcept { return statements_; }
 
 private:
     void push(detail::request r);
+    /// Stores what next() returns in received_, unless the server has not sent it.
+    [[nodiscard]] bool receive();
 
     detail::session& session_;
     std::deque<std::string> sent_; // the texts of the statements; a sync is an empty one
+    std::optional<result> received_;
     std::size_t statements_ = 0;
     bool synced_ = true;
 };
