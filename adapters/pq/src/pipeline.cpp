@@ -5,7 +5,7 @@
 
 namespace coil::pq {
 
-void pipeline::push(detail::request r) {
+void pipeline::push(detail::request&& r) {
     session_.send(r);
     sent_.push_back(std::move(r.sql));
     ++statements_;
@@ -20,7 +20,7 @@ void pipeline::sync() {
     synced_ = true;
 }
 
-bool pipeline::receive() {
+bool pipeline::receive(std::optional<result>& next) {
     if (!synced_) {
         sync();
     }
@@ -35,17 +35,21 @@ bool pipeline::receive() {
             }
             continue;
         }
-        const std::string sql = std::move(sent_.front());
-        sent_.pop_front();
-        if (::PQresultStatus(r.get()) == PGRES_PIPELINE_SYNC) {
-            continue;
+        const ::ExecStatusType status = ::PQresultStatus(r.get());
+        if (status != PGRES_PIPELINE_SYNC) {
+            --statements_;
+            if (status != PGRES_TUPLES_OK) {
+                const std::string sql = std::move(sent_.front());
+                sent_.pop_front();
+                session_.check(r, sql);
+            } else {
+                sent_.pop_front();
+            }
+            next = std::move(r);
+            return true;
         }
-        --statements_;
-        session_.check(r, sql);
-        received_ = std::move(r);
-        return true;
+        sent_.pop_front();
     }
-    received_.reset();
     return true;
 }
 

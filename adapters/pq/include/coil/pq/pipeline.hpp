@@ -56,23 +56,23 @@ public:
     /// Throws pq::error if that statement has failed; the next call continues with the following
     /// statement.
     [[nodiscard]] task<std::optional<result>> next() {
-        while (!receive()) {
+        std::optional<result> next;
+        while (!receive(next)) {
             co_await session_.progress();
         }
-        co_return std::exchange(received_, std::nullopt);
+        co_return next;
     }
 
     /// The number of statements whose results were not returned yet.
     [[nodiscard]] std::size_t outstanding() const noexcept { return statements_; }
 
 private:
-    void push(detail::request r);
-    /// Stores what next() returns in received_, unless the server has not sent it.
-    [[nodiscard]] bool receive();
+    void push(detail::request&& r);
+    /// Returns false if what next() returns has not arrived.
+    [[nodiscard]] bool receive(std::optional<result>& next);
 
     detail::session& session_;
     std::deque<std::string> sent_; // the texts of the statements; a sync is an empty one
-    std::optional<result> received_;
     std::size_t statements_ = 0;
     bool synced_ = true;
 };
