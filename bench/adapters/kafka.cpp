@@ -135,11 +135,11 @@ int main(int argc, char** argv) {
     kafka_test::mock_cluster cluster;
     cluster.create(topic, partitions);
     const long n = rounds::operations(argc, argv, 1'000'000);
-    rounds::compare("produce 100 bytes", n,
-                    {{"librdkafka", [&](long k) { produce_by_hand(cluster.producer(), k); }},
-                     {"coil, send()", [&](long k) { coil::run(produce(cluster.producer(), k)); }},
-                     {"coil, try_send()",
-                      [&](long k) { coil::run(produce_same(cluster.producer(), k)); }}});
+    rounds::compare(
+        "produce 100 bytes", n,
+        {{"librdkafka", [&](long k) { produce_by_hand(cluster.producer(), k); }},
+         {"coil, send()", [&](long k) { coil::run(produce(cluster.producer(), k)); }},
+         {"coil, try_send()", [&](long k) { coil::run(produce_same(cluster.producer(), k)); }}});
     // The brokers keep 5 MB for each partition.
     const long kept = n / 2;
     rounds::compare("consume 100 bytes", kept,

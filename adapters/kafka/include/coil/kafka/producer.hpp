@@ -64,12 +64,13 @@ public:
             co_await wait_for_space();
         }
     }
-    /// Queues a message like send() and returns true, or returns false if librdkafka's queue is
-    /// full.
+    /// Queues a message like send(), or returns false if librdkafka's queue is full. Throws error
+    /// if librdkafka refuses the message. A loop of calls that succeed does not let other tasks
+    /// run.
     [[nodiscard]] bool try_send(const record& what);
 
     /// Waits until all messages have been delivered or have failed. Throws the first error of a
-    /// message passed to send() since the last flush().
+    /// message passed to send() or try_send() since the last flush().
     [[nodiscard]] task<> flush();
 
     /// The number of messages that have neither been delivered nor failed so far.
