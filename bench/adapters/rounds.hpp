@@ -27,14 +27,16 @@ struct variant {
 inline int count = 9;
 /// Where compare() appends what it has measured, one JSON object per line, or null.
 inline std::FILE* rounds_file = nullptr;
+/// compare() runs only variants of which `TITLE: NAME` contains this, for a profiler.
+inline std::string_view only;
 
 inline double median(std::vector<double> values) {
     std::sort(values.begin(), values.end());
     return values[values.size() / 2];
 }
 
-/// The number of operations: `usual`, or a tenth of it with --quick. Also reads `--rounds N` and
-/// `--rounds-to FILE`.
+/// The number of operations: `usual`, or a tenth of it with --quick. Also reads `--rounds N`,
+/// `--rounds-to FILE` and `--only TEXT`.
 inline long operations(int argc, char** argv, long usual) {
     for (int i = 1; i < argc; ++i) {
         if (std::string_view(argv[i]) == "--quick") {
@@ -44,6 +46,8 @@ inline long operations(int argc, char** argv, long usual) {
             rounds_file = std::fopen(argv[i + 1], "a");
         } else if (std::string_view(argv[i]) == "--rounds" && i + 1 < argc) {
             count = std::max(1, std::atoi(argv[i + 1]));
+        } else if (std::string_view(argv[i]) == "--only" && i + 1 < argc) {
+            only = argv[i + 1];
         }
     }
     return usual;
@@ -79,6 +83,12 @@ inline void write(const char* title, const std::vector<variant>& variants) {
 /// Runs each variant once to warm up, then all variants alternately, `count` times each. Ratios are
 /// relative to the first variant; CPU is that of this process, without the server.
 inline void compare(const char* title, long operations, std::vector<variant> variants) {
+    std::erase_if(variants, [title](const variant& v) {
+        return (std::string(title) + ": " + v.name).find(only) == std::string::npos;
+    });
+    if (variants.empty()) {
+        return;
+    }
     for (int round = -1; round < count; ++round) {
         for (variant& v : variants) {
             begin = {};

@@ -92,29 +92,28 @@ void foreign_loop::unwatch(int fd) noexcept {
 }
 
 void foreign_loop::set_deadline(clock::time_point deadline) noexcept {
-    timer_is_current_ = deadline_ == deadline && timer_is_current_;
     deadline_ = deadline;
     if (waiting_) {
         arm_timer();
     }
 }
 
-void foreign_loop::clear_deadline() noexcept {
-    // A timer that expires without a deadline is ignored, so it need not be stopped now.
-    timer_is_current_ = timer_is_current_ && !deadline_;
-    deadline_.reset();
-}
+void foreign_loop::clear_deadline() noexcept { deadline_.reset(); }
 
-/// Libraries change their deadline often, so the timer is set only when a task waits.
+/// Libraries change their deadline often, and mostly postpone it. So the timer is set only when a
+/// task waits, and only if it would expire too late: an early expiry is ignored, and then the timer
+/// is set again.
 void foreign_loop::arm_timer() noexcept {
-    if (timer_is_current_) {
+    const clock::time_point wanted = deadline_.value_or(clock::time_point::max());
+    if (!timer_expired_ && timer_ends_ <= wanted) {
         return;
     }
-    timer_is_current_ = true;
+    timer_expired_ = false;
+    timer_ends_ = wanted;
     ::itimerspec spec{}; // zero: the timer stops
     if (deadline_) {
         const auto since =
-            std::max<clock::duration>(deadline_->time_since_epoch(), std::chrono::nanoseconds(1));
+            std::max<clock::duration>(wanted.time_since_epoch(), std::chrono::nanoseconds(1));
         const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since);
         spec.it_value.tv_sec = static_cast<std::time_t>(seconds.count());
         spec.it_value.tv_nsec = static_cast<long>((since - seconds).count());
@@ -137,7 +136,7 @@ bool foreign_loop::take_interrupt() noexcept {
 }
 
 bool foreign_loop::take_expiry() noexcept {
-    timer_is_current_ = false; // it must be stopped, or set again
+    timer_expired_ = true; // it stays readable until it is stopped, or set again
     if (!deadline_ || clock::now() < *deadline_) {
         return false;
     }

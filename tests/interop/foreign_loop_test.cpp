@@ -7,6 +7,7 @@
 #include <coil/context/sleep.hpp>
 #include <coil/interop/foreign_loop.hpp>
 
+#include <ctime>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -196,6 +197,38 @@ TEST_P(ForeignLoop, ADeadlineMayChangeWhileATaskWaits) {
         }(loop));
         loop.set_deadline(clock::now() + 1h);
         EXPECT_TRUE((co_await loop.wait()).expired);
+        co_await std::move(other);
+    });
+}
+
+TEST_P(ForeignLoop, ADeadlineMayBePostponedWhileATaskWaits) {
+    run([&]() -> task<> {
+        const auto begin = clock::now();
+        auto other = spawn([](foreign_loop& l, clock::time_point later) -> task<> {
+            co_await yield();
+            l.set_deadline(later);
+        }(loop, begin + 30ms));
+        loop.set_deadline(begin + 5ms);
+        EXPECT_TRUE((co_await loop.wait()).expired);
+        EXPECT_GE(clock::now() - begin, 30ms);
+        co_await std::move(other);
+        loop.set_deadline(clock::now() + 1h); // later than the timer was set to last
+        loop.set_deadline(clock::now() + 3ms);
+        EXPECT_TRUE((co_await loop.wait()).expired);
+    });
+}
+
+// The timer of a deadline that was cleared expires, and must not wake the context again and again.
+TEST_P(ForeignLoop, AClearedDeadlineCostsNoTime) {
+    run([&]() -> task<> {
+        auto other = spawn([](foreign_loop& l) -> task<> {
+            co_await yield();
+            l.clear_deadline();
+        }(loop));
+        loop.set_deadline(clock::now() + 2ms);
+        const std::clock_t begin = std::clock();
+        EXPECT_THROW(co_await timeout(loop.wait(), 300ms), std::system_error);
+        EXPECT_LT(std::clock() - begin, CLOCKS_PER_SEC * 15 / 100);
         co_await std::move(other);
     });
 }

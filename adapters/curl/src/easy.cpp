@@ -35,11 +35,8 @@ const char* default_method(const request& r) noexcept {
 } // namespace
 
 easy::easy(std::shared_ptr<multi> on, request what, bool collects)
-    : multi_(std::move(on)), request_(std::move(what)), handle_(::curl_easy_init()),
+    : multi_(std::move(on)), request_(std::move(what)), handle_(multi_->take_handle()),
       collects_(collects) {
-    if (handle_ == nullptr) {
-        throw std::bad_alloc();
-    }
     if (request_.method.empty()) {
         request_.method = default_method(request_);
     }
@@ -58,7 +55,11 @@ easy::~easy() {
         multi_->remove(*this);
         multi_->settle();
     }
-    ::curl_easy_cleanup(handle_);
+    if (is_reusable_) {
+        multi_->give_back(handle_, is_plain_get());
+    } else {
+        ::curl_easy_cleanup(handle_);
+    }
     ::curl_slist_free_all(fields_);
 }
 
@@ -66,14 +67,8 @@ easy::~easy() {
 void easy::set_up() {
     ::curl_easy_setopt(handle_, CURLOPT_PRIVATE, this);
     ::curl_easy_setopt(handle_, CURLOPT_ERRORBUFFER, reason_.data());
-    ::curl_easy_setopt(handle_, CURLOPT_NOSIGNAL, 1L);
-    ::curl_easy_setopt(handle_, CURLOPT_PROTOCOLS_STR, "http,https");
-    ::curl_easy_setopt(handle_, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-    ::curl_easy_setopt(handle_, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     ::curl_easy_setopt(handle_, CURLOPT_URL, request_.url.c_str());
-    ::curl_easy_setopt(handle_, CURLOPT_HEADERFUNCTION, &on_header);
     ::curl_easy_setopt(handle_, CURLOPT_HEADERDATA, this);
-    ::curl_easy_setopt(handle_, CURLOPT_WRITEFUNCTION, &on_body);
     ::curl_easy_setopt(handle_, CURLOPT_WRITEDATA, this);
     ::curl_easy_setopt(handle_, CURLOPT_FOLLOWLOCATION, request_.max_redirects > 0 ? 1L : 0L);
     ::curl_easy_setopt(handle_, CURLOPT_MAXREDIRS, static_cast<long>(request_.max_redirects));
@@ -94,7 +89,12 @@ void easy::set_up() {
     }
     ::curl_easy_setopt(handle_, CURLOPT_HTTPHEADER, fields_);
     if (request_.configure) {
+        // It may set one of these, and multi needs both or none.
+        ::curl_easy_setopt(handle_, CURLOPT_SOCKOPTFUNCTION, nullptr);
+        ::curl_easy_setopt(handle_, CURLOPT_CLOSESOCKETFUNCTION, nullptr);
         request_.configure(handle_);
+    } else {
+        is_reusable_ = true;
     }
 }
 
@@ -348,7 +348,7 @@ task<response> transfer::finish() {
     co_return easy_->take_response();
 }
 
-::CURL* transfer::native_handle() const noexcept { return easy_->handle(); }
+::CURL* transfer::native_handle() const noexcept { return easy_->expose(); }
 
 // ---- header fields and errors
 

@@ -39,6 +39,7 @@ inline char pattern(std::size_t position) { return static_cast<char>('a' + posit
 ///     /cut/N            promises 10 MB and resets the connection after N
 ///     /redirect/N       N redirects, then /echo
 ///     /status/N         that status
+///     /leave            "bye", then closes the connection without having announced it
 ///     /silent           nothing, until the client closes the connection
 ///     /refuse           413 before the request's body has been read
 ///     /later            the header immediately, the body after release()
@@ -230,6 +231,9 @@ private:
                           head(303, "Location: " + to + "\r\nContent-Length: 5\r\n") + "moved");
         } else if (what == "status") {
             co_await send_text(peer, std::stoi(rest), "text");
+        } else if (what == "leave") {
+            co_await send_text(peer, 200, "bye");
+            co_return false;
         } else if (what == "silent") {
             char nothing[16];
             co_await in.read_some(nothing);

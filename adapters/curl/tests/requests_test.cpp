@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <set>
 
+#include <time.h>
+
 namespace curl_test {
 
 namespace {
@@ -85,6 +87,62 @@ TEST_F(CurlRequests, FollowsRedirectsToALimit) {
         auto endless = client.start({.url = s.url("/redirect/11")});
         const auto failed = [&]() -> task<> { co_await endless.status(); };
         EXPECT_EQ((co_await code_of(failed())).value(), CURLE_TOO_MANY_REDIRECTS);
+    }(server));
+}
+
+// Easy handles are used again.
+TEST_F(CurlRequests, ARequestKeepsNothingOfTheOnesBefore) {
+    run_checked([](http_server& s) -> task<> {
+        curl::client client;
+        const auto get = [&](const std::string& path) -> task<std::string> {
+            co_return (co_await client.get(s.url(path))).body;
+        };
+        const std::string port = std::to_string(s.port());
+        const auto as_user =
+            co_await client.get("http://user:password@127.0.0.1:" + port + "/header/authorization");
+        EXPECT_TRUE(as_user.body.starts_with("Basic "));
+        EXPECT_EQ(co_await get("/header/authorization"), "none");
+
+        co_await client.perform({.url = s.url("/echo"), .headers = {{"X-Name", "value"}}});
+        EXPECT_EQ(co_await get("/header/x-name"), "none");
+        for (const char* method : {"HEAD", "DELETE", "PUT", "POST"}) {
+            co_await client.perform({.url = s.url("/echo"), .method = method});
+            EXPECT_EQ(co_await get("/echo"), "GET ");
+            co_await client.perform({.url = s.url("/echo"), .method = method, .body = "x"});
+            EXPECT_EQ(co_await get("/echo"), "GET ");
+        }
+        co_await client.perform({.url = s.url("/redirect/2"), .max_redirects = 2});
+        EXPECT_EQ(
+            (co_await client.perform({.url = s.url("/redirect/1"), .max_redirects = 0})).status,
+            303);
+
+        curl::request r{.url = s.url("/header/cookie")};
+        r.configure = [](::CURL* handle) {
+            ::curl_easy_setopt(handle, CURLOPT_COOKIEFILE, "");
+            ::curl_easy_setopt(handle, CURLOPT_COOKIELIST, "Set-Cookie: a=b; domain=127.0.0.1");
+        };
+        EXPECT_EQ((co_await client.perform(r)).body, "a=b");
+        EXPECT_EQ(co_await get("/header/cookie"), "none");
+        EXPECT_EQ(s.connections(), 1);
+    }(server));
+}
+
+TEST_F(CurlRequests, AnIdleConnectionThatTheServerClosesCostsNoTimeAndIsReplaced) {
+    run_checked([](http_server& s) -> task<> {
+        const auto cpu_time = [] {
+            ::timespec t{};
+            ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+            return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
+        };
+        curl::client client;
+        for (int i = 1; i <= 3; ++i) {
+            EXPECT_EQ((co_await client.get(s.url("/leave"))).body, "bye");
+            const auto begin = cpu_time();
+            co_await sleep_for(200ms);
+            EXPECT_LT(cpu_time() - begin, 100ms);
+            EXPECT_EQ(s.connections(), i);
+        }
+        EXPECT_EQ((co_await client.get(s.url("/echo"))).body, "GET ");
     }(server));
 }
 

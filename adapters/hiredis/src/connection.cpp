@@ -168,6 +168,9 @@ bool is_one_of(std::string_view verb, std::initializer_list<std::string_view> na
 void wire::note_state(std::string_view encoded, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
         const std::string_view verb = take_verb(encoded);
+        if (verb.size() < 4) {
+            continue; // GET, SET, DEL, ...
+        }
         if (is_one_of(verb, {"MULTI", "WATCH"})) {
             in_transaction_ = true;
         } else if (is_one_of(verb, {"EXEC", "DISCARD", "UNWATCH"})) {

@@ -4,8 +4,10 @@
 #include <coil/kafka/producer.hpp>
 #include <coil/sync/event.hpp>
 
-#include <array>
 #include <exception>
+#include <map>
+#include <memory>
+#include <string>
 #include <utility>
 
 namespace coil::kafka {
@@ -16,24 +18,41 @@ struct pending_delivery;
 
 /// The delivery report that a coroutine in produce() waits for.
 struct awaited_delivery {
+    awaited_delivery() = default;
+    awaited_delivery(const awaited_delivery&) = delete;
+    awaited_delivery& operator=(const awaited_delivery&) = delete;
+    ~awaited_delivery();
+
     pending_delivery* entry = nullptr; // until the report
     event arrived;
     delivery where{};
     std::exception_ptr failure;
 };
 
-/// The opaque pointer of a message, which librdkafka returns with its delivery report.
+/// The opaque pointer of a message of produce(), which librdkafka returns with its delivery report.
+/// That of send() is null.
 struct pending_delivery {
-    awaited_delivery* awaited = nullptr; // null: send(), or the await has ended
+    awaited_delivery* awaited; // null: the await has ended
     pending_delivery* next = nullptr;
     pending_delivery** link = nullptr;
 };
+
+awaited_delivery::~awaited_delivery() {
+    if (entry != nullptr) {
+        entry->awaited = nullptr;
+    }
+}
+
+struct destroy_topic {
+    void operator()(rd_kafka_topic_t* topic) const noexcept { rd_kafka_topic_destroy(topic); }
+};
+using topic_ptr = std::unique_ptr<rd_kafka_topic_t, destroy_topic>;
 
 class producer_client {
 public:
     explicit producer_client(const config& properties) : brokers_(brokers_of(properties)) {
         client_config conf(properties, this);
-        rd_kafka_conf_set_events(conf.get(), RD_KAFKA_EVENT_DR);
+        rd_kafka_conf_set_dr_msg_cb(conf.get(), &on_report);
         client_ = conf.create(RD_KAFKA_PRODUCER);
         queue_.reset(rd_kafka_queue_get_main(client_));
         events_.watch(queue_.get());
@@ -47,23 +66,18 @@ public:
         rd_kafka_purge(client_, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT |
                                     RD_KAFKA_PURGE_F_NON_BLOCKING);
         queue_.reset();
+        topics_.clear();
         rd_kafka_destroy(client_);
-        while (outstanding_ != nullptr) { // their reports were not read
-            forget(outstanding_);
+        while (pending_ != nullptr) { // their reports were not read
+            forget(pending_);
         }
     }
 
     task<delivery> produce(record what) {
         awaited_delivery answer;
-        struct leave {
-            awaited_delivery& mine;
-            ~leave() {
-                if (mine.entry != nullptr) {
-                    mine.entry->awaited = nullptr;
-                }
-            }
-        } const guard{answer};
-        co_await submit(what, &answer);
+        while (!try_produce(what, answer)) {
+            co_await wait_for_reports();
+        }
         co_await answer.arrived.wait();
         if (answer.failure) {
             std::rethrow_exception(answer.failure);
@@ -71,133 +85,143 @@ public:
         co_return answer.where;
     }
 
-    /// Waits for space in librdkafka's queue, and appends the message.
-    task<> submit(const record& what, awaited_delivery* answer) {
-        pending_delivery* entry = remember();
-        struct leave {
-            producer_client& of;
-            pending_delivery*& entry;
-            ~leave() {
-                if (entry != nullptr) {
-                    of.forget(entry);
-                }
-            }
-        } const guard{*this, entry};
-        while (const rd_kafka_resp_err_t code = enqueue(what, entry)) {
-            if (code != RD_KAFKA_RESP_ERR__QUEUE_FULL) {
-                throw failure(code, what.topic);
-            }
-            progress_.reset();
-            co_await progress_.wait();
-        }
-        entry->awaited = answer;
-        if (answer != nullptr) {
-            answer->entry = entry;
-        }
-        entry = nullptr; // the delivery report will return it
+    bool try_send(const record& what) { return enqueue(what, nullptr); }
+
+    /// Waits until reports have been read, which makes space in librdkafka's queue.
+    task<> wait_for_reports() {
+        progress_.reset();
+        co_await progress_.wait();
     }
 
     task<> flush() {
-        while (count_ > 0) {
-            progress_.reset();
+        while (outstanding_ > 0) {
             rd_kafka_flush(client_, 0); // sends queued messages before "linger.ms" has passed
-            co_await progress_.wait();
+            if (outstanding_ > 0) {
+                co_await wait_for_reports();
+            }
         }
         if (first_failure_) {
             std::rethrow_exception(std::exchange(first_failure_, nullptr));
         }
     }
 
-    [[nodiscard]] std::size_t outstanding() const noexcept { return count_; }
+    [[nodiscard]] std::size_t outstanding() const noexcept { return outstanding_; }
 
 private:
     error failure(rd_kafka_resp_err_t code, const std::string& topic) const {
         return make_error(code, brokers_, "producing to " + topic);
     }
 
-    rd_kafka_resp_err_t enqueue(const record& what, pending_delivery* entry) noexcept {
-        std::array<rd_kafka_vu_t, 6> arguments{};
-        std::size_t count = 0;
-        const auto next = [&](rd_kafka_vtype_t kind) -> auto& {
-            arguments[count].vtype = kind;
-            return arguments[count++].u;
-        };
-        next(RD_KAFKA_VTYPE_TOPIC).cstr = what.topic.c_str();
-        next(RD_KAFKA_VTYPE_PARTITION).i32 = what.partition;
-        next(RD_KAFKA_VTYPE_MSGFLAGS).i = RD_KAFKA_MSG_F_COPY;
-        // librdkafka copies the value and the key, which it takes as pointers to non-const.
-        next(RD_KAFKA_VTYPE_VALUE).mem = {const_cast<char*>(what.value.data()), what.value.size()};
-        if (what.key) {
-            next(RD_KAFKA_VTYPE_KEY).mem = {const_cast<char*>(what.key->data()), what.key->size()};
+    /// Passing the name with each message would have librdkafka look it up under a lock.
+    rd_kafka_topic_t* topic(const std::string& name) {
+        auto found = topics_.find(name);
+        if (found == topics_.end()) {
+            topic_ptr made(rd_kafka_topic_new(client_, name.c_str(), nullptr));
+            if (!made) {
+                throw failure(rd_kafka_last_error(), name);
+            }
+            found = topics_.emplace(name, std::move(made)).first;
         }
-        next(RD_KAFKA_VTYPE_OPAQUE).ptr = entry;
-        rd_kafka_error_t* const failed = rd_kafka_produceva(client_, arguments.data(), count);
-        if (failed == nullptr) {
-            return RD_KAFKA_RESP_ERR_NO_ERROR;
-        }
-        const rd_kafka_resp_err_t code = rd_kafka_error_code(failed);
-        rd_kafka_error_destroy(failed);
-        return code;
+        return found->second.get();
     }
 
-    pending_delivery* remember() {
-        auto* const entry = new pending_delivery;
-        entry->next = outstanding_;
-        entry->link = &outstanding_;
-        if (outstanding_ != nullptr) {
-            outstanding_->link = &entry->next;
+    /// Passes a message to librdkafka. Returns false if its queue is full.
+    bool enqueue(const record& what, pending_delivery* entry) {
+        // A task that sends without a pause would leave the reports, and the memory of the
+        // messages, until the queue is full.
+        if (++since_reports_ == most_between_reports) {
+            read_reports();
         }
-        outstanding_ = entry;
-        ++count_;
-        return entry;
+        // librdkafka copies the value, which it takes as a pointer to non-const, and the key.
+        if (rd_kafka_produce(topic(what.topic), what.partition, RD_KAFKA_MSG_F_COPY,
+                             const_cast<char*>(what.value.data()), what.value.size(),
+                             what.key ? what.key->data() : nullptr, what.key ? what.key->size() : 0,
+                             entry) == 0) {
+            ++outstanding_;
+            return true;
+        }
+        const rd_kafka_resp_err_t code = rd_kafka_last_error();
+        if (code != RD_KAFKA_RESP_ERR__QUEUE_FULL) {
+            throw failure(code, what.topic);
+        }
+        return false;
     }
-    void forget(pending_delivery* entry) noexcept {
+
+    bool try_produce(const record& what, awaited_delivery& answer) {
+        auto entry = std::make_unique<pending_delivery>(&answer);
+        if (!enqueue(what, entry.get())) {
+            return false;
+        }
+        entry->next = pending_;
+        entry->link = &pending_;
+        if (pending_ != nullptr) {
+            pending_->link = &entry->next;
+        }
+        answer.entry = pending_ = entry.release();
+        return true;
+    }
+    static void forget(pending_delivery* entry) noexcept {
         *entry->link = entry->next;
         if (entry->next != nullptr) {
             entry->next->link = entry->link;
         }
-        --count_;
         delete entry;
     }
 
-    /// Reads the delivery reports.
     task<> serve() {
         for (;;) {
-            while (rd_kafka_event_t* const what = rd_kafka_queue_poll(queue_.get(), 0)) {
-                while (const rd_kafka_message_t* const m = rd_kafka_event_message_next(what)) {
-                    report(*m);
-                }
-                rd_kafka_event_destroy(what);
-            }
-            progress_.set();
+            read_reports();
             co_await events_.wait();
         }
     }
 
-    void report(const rd_kafka_message_t& m) {
+    void read_reports() noexcept {
+        since_reports_ = 0;
+        rd_kafka_poll(client_, 0); // calls on_report()
+        progress_.set();
+    }
+
+    static void on_report(rd_kafka_t* /*client*/, const rd_kafka_message_t* m,
+                          void* self) noexcept {
+        static_cast<producer_client*>(self)->report(*m);
+    }
+    void report(const rd_kafka_message_t& m) noexcept {
+        --outstanding_;
         auto* const entry = static_cast<pending_delivery*>(m._private);
         std::exception_ptr failed;
         if (m.err != 0) {
-            failed = std::make_exception_ptr(failure(m.err, rd_kafka_topic_name(m.rkt)));
+            failed = describe(m);
         }
-        if (awaited_delivery* const answer = entry->awaited) {
-            answer->entry = nullptr;
-            answer->where = {m.partition, m.offset};
-            answer->failure = std::move(failed);
-            answer->arrived.set();
+        if (entry != nullptr && entry->awaited != nullptr) {
+            awaited_delivery& answer = *entry->awaited;
+            answer.entry = nullptr;
+            answer.where = {m.partition, m.offset};
+            answer.failure = std::move(failed);
+            answer.arrived.set();
         } else if (!first_failure_) {
             first_failure_ = std::move(failed);
         }
-        forget(entry);
+        if (entry != nullptr) {
+            forget(entry);
+        }
     }
+    std::exception_ptr describe(const rd_kafka_message_t& m) const noexcept try {
+        return std::make_exception_ptr(failure(m.err, rd_kafka_topic_name(m.rkt)));
+    } catch (...) {
+        return std::current_exception();
+    }
+
+    static constexpr unsigned most_between_reports = 64; // messages
 
     const std::string brokers_;
     rd_kafka_t* client_ = nullptr;
+    std::map<std::string, topic_ptr> topics_;
     queue_ptr queue_;
     queue_events events_;
     event progress_; // set when all reports received so far have been read
-    pending_delivery* outstanding_ = nullptr;
-    std::size_t count_ = 0;
+    pending_delivery* pending_ = nullptr;
+    std::size_t outstanding_ = 0;
+    unsigned since_reports_ = 0; // messages
     std::exception_ptr first_failure_;
     scope background_; // declared last: it uses all of the above
 };
@@ -211,7 +235,8 @@ producer& producer::operator=(producer&&) noexcept = default;
 producer::~producer() = default;
 
 task<delivery> producer::produce(record what) { return client_->produce(std::move(what)); }
-task<> producer::send(record what) { co_await client_->submit(what, nullptr); }
+bool producer::try_send(const record& what) { return client_->try_send(what); }
+task<> producer::wait_for_space() { return client_->wait_for_reports(); }
 task<> producer::flush() { return client_->flush(); }
 std::size_t producer::outstanding() const noexcept { return client_->outstanding(); }
 

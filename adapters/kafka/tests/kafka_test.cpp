@@ -168,6 +168,46 @@ TEST(Kafka, SendWaitsWhileTheQueueIsFull) {
     }(cluster));
 }
 
+TEST(Kafka, TrySendIsFalseWhileTheQueueIsFull) {
+    mock_cluster cluster(1);
+    cluster.create("numbers", 1);
+    cluster.answer_after(1, 20);
+    coil::run([](mock_cluster& at) -> task<> {
+        kafka::config properties = at.producer();
+        properties["queue.buffering.max.messages"] = "10";
+        kafka::producer p(properties);
+        const kafka::record same{.topic = "numbers", .value = "x"};
+        for (int i = 0; i < 10; ++i) {
+            EXPECT_TRUE(p.try_send(same));
+        }
+        EXPECT_EQ(p.outstanding(), 10U);
+        EXPECT_FALSE(p.try_send(same));
+        EXPECT_EQ(p.outstanding(), 10U);
+        co_await timeout(p.flush(), 30s);
+        EXPECT_TRUE(p.try_send(same));
+        co_await timeout(p.flush(), 30s);
+        EXPECT_EQ(p.outstanding(), 0U);
+        const kafka::record too_long{.topic = "numbers", .value = std::string(2'000'000, 'x')};
+        EXPECT_THROW(static_cast<void>(p.try_send(too_long)), kafka::error);
+    }(cluster));
+}
+
+TEST(Kafka, ReportsAreReadWhileTrySendNeverSuspends) {
+    mock_cluster cluster(1);
+    cluster.create("numbers", 1);
+    coil::run([](mock_cluster& at) -> task<> {
+        kafka::producer p(at.producer());
+        const kafka::record same{.topic = "numbers", .value = "x"};
+        std::size_t sent = 0;
+        const auto end = std::chrono::steady_clock::now() + 30s;
+        while (p.outstanding() == sent && std::chrono::steady_clock::now() < end) {
+            sent += p.try_send(same) ? 1 : 0;
+        }
+        EXPECT_LT(p.outstanding(), sent);
+        co_await timeout(p.flush(), 30s);
+    }(cluster));
+}
+
 TEST(Kafka, EveryAwaitCanBeCancelledAtAnyTime) {
     mock_cluster cluster(1);
     cluster.create("numbers", 1);

@@ -5,7 +5,7 @@
 
 namespace coil::pq {
 
-void pipeline::push(detail::request r) {
+void pipeline::push(detail::request&& r) {
     session_.send(r);
     sent_.push_back(std::move(r.sql));
     ++statements_;
@@ -20,28 +20,37 @@ void pipeline::sync() {
     synced_ = true;
 }
 
-task<std::optional<result>> pipeline::next() {
+bool pipeline::receive(std::optional<result>& next) {
     if (!synced_) {
         sync();
     }
     while (!sent_.empty()) {
-        result r = co_await session_.next();
+        if (::PQisBusy(session_.get()) != 0) {
+            return false;
+        }
+        result r(::PQgetResult(session_.get()));
         if (r.get() == nullptr) { // the end of the previous statement's results
             if (::PQstatus(session_.get()) == CONNECTION_BAD) {
                 throw session_.lost();
             }
             continue;
         }
-        const std::string sql = std::move(sent_.front());
-        sent_.pop_front();
-        if (::PQresultStatus(r.get()) == PGRES_PIPELINE_SYNC) {
-            continue;
+        const ::ExecStatusType status = ::PQresultStatus(r.get());
+        if (status != PGRES_PIPELINE_SYNC) {
+            --statements_;
+            if (status != PGRES_TUPLES_OK) {
+                const std::string sql = std::move(sent_.front());
+                sent_.pop_front();
+                session_.check(r, sql);
+            } else {
+                sent_.pop_front();
+            }
+            next = std::move(r);
+            return true;
         }
-        --statements_;
-        session_.check(r, sql);
-        co_return r;
+        sent_.pop_front();
     }
-    co_return std::nullopt;
+    return true;
 }
 
 task<> copy_writer::write(std::string_view data) {

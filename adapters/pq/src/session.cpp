@@ -10,6 +10,7 @@
 #include <memory>
 #include <stdexcept>
 #include <system_error>
+#include <vector>
 
 #include <poll.h>
 
@@ -115,9 +116,12 @@ task<> session::begin() {
 }
 
 void session::send(const request& statement) {
-    const auto values = statement.values.pointers();
-    const auto count = static_cast<int>(values.size());
+    const auto count = static_cast<int>(statement.values.size());
     const bool pipelined = ::PQpipelineStatus(get()) != PQ_PIPELINE_OFF;
+    std::vector<const char*> values;
+    if (count > 0) {
+        values = statement.values.pointers();
+    }
     int sent = 0;
     if (!statement.prepared.empty()) {
         sent = ::PQsendQueryPrepared(get(), statement.prepared.c_str(), count, values.data(),
@@ -200,12 +204,16 @@ task<> session::flush() {
     }
 }
 
+task<> session::progress() {
+    co_await flush();
+    if (::PQisBusy(get()) != 0) {
+        co_await wait(POLLIN);
+    }
+}
+
 task<result> session::next() {
     while (::PQisBusy(get()) != 0) {
-        co_await flush();
-        if (::PQisBusy(get()) != 0) {
-            co_await wait(POLLIN);
-        }
+        co_await progress();
     }
     co_return result(::PQgetResult(get()));
 }

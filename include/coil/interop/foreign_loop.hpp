@@ -98,7 +98,9 @@ private:
     const io::owned_descriptor interrupts_; // an eventfd
     const io::owned_descriptor timer_;      // a timerfd
     std::optional<std::chrono::steady_clock::time_point> deadline_;
-    bool timer_is_current_ = true; // the timer is set to the deadline
+    std::chrono::steady_clock::time_point timer_ends_ =
+        std::chrono::steady_clock::time_point::max(); // the timer is stopped
+    bool timer_expired_ = false;
     bool waiting_ = false;
     std::atomic<bool> interrupted_{false};
     std::size_t count_ = 0;

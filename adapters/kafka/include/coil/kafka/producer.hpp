@@ -59,16 +59,26 @@ public:
     [[nodiscard]] task<delivery> produce(record what);
 
     /// Queues a message; waits only while librdkafka's queue is full. flush() reports failures.
-    [[nodiscard]] task<> send(record what);
+    [[nodiscard]] task<> send(record what) {
+        while (!try_send(what)) {
+            co_await wait_for_space();
+        }
+    }
+    /// Queues a message like send(), or returns false if librdkafka's queue is full. Throws error
+    /// if librdkafka refuses the message. A loop of calls that succeed does not let other tasks
+    /// run.
+    [[nodiscard]] bool try_send(const record& what);
 
     /// Waits until all messages have been delivered or have failed. Throws the first error of a
-    /// message passed to send() since the last flush().
+    /// message passed to send() or try_send() since the last flush().
     [[nodiscard]] task<> flush();
 
     /// The number of messages that have neither been delivered nor failed so far.
     [[nodiscard]] std::size_t outstanding() const noexcept;
 
 private:
+    [[nodiscard]] task<> wait_for_space();
+
     std::unique_ptr<detail::producer_client> client_;
 };
 

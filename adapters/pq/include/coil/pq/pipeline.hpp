@@ -55,13 +55,21 @@ public:
     /// The result of the oldest statement whose result was not returned; empty if there is none.
     /// Throws pq::error if that statement has failed; the next call continues with the following
     /// statement.
-    [[nodiscard]] task<std::optional<result>> next();
+    [[nodiscard]] task<std::optional<result>> next() {
+        std::optional<result> next;
+        while (!receive(next)) {
+            co_await session_.progress();
+        }
+        co_return next;
+    }
 
     /// The number of statements whose results were not returned yet.
     [[nodiscard]] std::size_t outstanding() const noexcept { return statements_; }
 
 private:
-    void push(detail::request r);
+    void push(detail::request&& r);
+    /// Returns false if what next() returns has not arrived.
+    [[nodiscard]] bool receive(std::optional<result>& next);
 
     detail::session& session_;
     std::deque<std::string> sent_; // the texts of the statements; a sync is an empty one

@@ -78,6 +78,8 @@ public:
     task<> wait(unsigned events);
     /// Waits until everything was written to the socket.
     task<> flush();
+    /// While libpq is busy: writes to the socket, then waits for input unless there was some.
+    task<> progress();
     /// Waits for the next result; null ends the results of a statement.
     task<result> next();
     /// Cancels and discards what is outstanding. Ignores stop requests, but not for longer than the
