@@ -156,7 +156,7 @@ int stream_socket::accept(op& call) {
         return -EINVAL;
     }
     if (offered_.empty()) {
-        return would_wait;
+        return receiving_ended_ ? -EINVAL : would_wait;
     }
     if (const int error = own_machine.descriptor_fault(); error != 0) {
         return error;
@@ -169,10 +169,11 @@ int stream_socket::accept(op& call) {
     }
     const ref<connection> c = offered_.front();
     offered_.pop_front();
+    own_machine.wake_local_connects();
     accepted->connection_ = c;
     accepted->side_ = 1;
     c->attach(1, accepted.get());
-    const endpoint& there = c->origin_;
+    const endpoint there = accepted->as_seen(c->origin_);
     accepted->connected(c->target_, there);
     if (c->errors_[1] != 0) {
         accepted->failed(c->errors_[1]);
@@ -219,8 +220,15 @@ int stream_socket::connect_local(const endpoint& to) {
     if (listener == nullptr) {
         return error;
     }
+    if (listener->receiving_ended_) {
+        return -ECONNREFUSED;
+    }
     if (listener->offered_.size() > listener->backlog_) {
-        return -EAGAIN;
+        if (nonblocking) {
+            return -EAGAIN;
+        }
+        own_machine.add_local_connect(*this);
+        return would_wait;
     }
     auto c = make<connection>(*this, own_machine);
     c->origin_ = local_.family == AF_UNIX ? local_ : endpoint::nameless();
@@ -233,19 +241,20 @@ int stream_socket::connect_local(const endpoint& to) {
 }
 
 /// Begins the handshake.
-int stream_socket::connect_over_network(op& call, const endpoint& to) {
+int stream_socket::connect_over_network(op& call, const endpoint& wanted) {
     if (const int error = bind_somewhere(); error != 0) {
         return error;
     }
+    const endpoint to = takes_ipv4() ? wanted.unmapped() : wanted;
     machine* const target = own_machine.net.find(own_machine, to);
     if (local_.is_any()) {
-        local_ = own_machine.address_towards(to, local_.port);
+        local_ = as_seen(own_machine.address_towards(to, local_.port));
     }
     state_ = state::connecting;
     over_ = false;
     connected_unreported_ = true;
     auto c = make<connection>(*this, target != nullptr ? *target : own_machine);
-    c->origin_ = local_;
+    c->origin_ = local_.unmapped();
     connection_ = c;
     if (call.begun != nullptr) {
         *call.begun = true;
@@ -258,7 +267,7 @@ int stream_socket::connect_over_network(op& call, const endpoint& to) {
     } else {
         endpoint there = to;
         if (there.is_any()) {
-            there.ip = local_.ip;
+            there.ip = c->origin_.ip;
         }
         c->begin_connecting(there);
     }

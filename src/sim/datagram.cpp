@@ -41,7 +41,7 @@ public:
             unreachable();
             return;
         }
-        if (socket->has_peer_ && socket->peer_ != datagram_.from) {
+        if (socket->has_peer_ && socket->peer_ != socket->as_seen(datagram_.from)) {
             return;
         }
         deliver(*socket);
@@ -62,7 +62,7 @@ private:
         }
         auto* const sender =
             dynamic_cast<datagram_socket*>(back->find_name(SOCK_DGRAM, datagram_.from));
-        if (sender != nullptr && sender->has_peer_ && sender->peer_ == target_) {
+        if (sender != nullptr && sender->has_peer_ && sender->peer_ == sender->as_seen(target_)) {
             sender->error_ = ECONNREFUSED;
             sender->changed();
         }
@@ -121,7 +121,8 @@ int datagram_socket::connect(op&, const endpoint& to) {
         return error;
     }
     if (local_.is_any()) {
-        local_ = own_machine.address_towards(to, local_.port);
+        const endpoint there = takes_ipv4() ? to.unmapped() : to;
+        local_ = as_seen(own_machine.address_towards(there, local_.port));
     }
     peer_ = to;
     has_peer_ = true;
@@ -173,6 +174,10 @@ int datagram_socket::send(op& call, int) {
 /// A datagram that the network loses counts as sent.
 int datagram_socket::send_over_network(endpoint target, datagram d) {
     const auto count = static_cast<int>(d.bytes.size());
+    if (takes_ipv4()) {
+        target = target.unmapped();
+        d.from = d.from.unmapped();
+    }
     if (d.from.is_any() || d.from.is_multicast()) {
         d.from = own_machine.address_towards(target, local_.port);
     }
@@ -208,6 +213,7 @@ void datagram_socket::transmit(machine& to, const endpoint& target, const datagr
 }
 
 void datagram_socket::take(datagram d) {
+    d.from = as_seen(d.from);
     if (held_ + d.bytes.size() > own_machine.world.options.socket_buffer && held_ > 0) {
         own_machine.world.trace.event("a datagram exceeds the socket buffer", own_machine.index);
         return;

@@ -67,7 +67,8 @@ public:
     ::gid_t group = 0;
     ::dev_t device = 0; // only for a character device
     unsigned links = 0;
-    ::timespec accessed{}; // CLOCK_REALTIME
+    bool may_be_linked = false; // without a name: it was opened with O_TMPFILE and not O_EXCL
+    ::timespec accessed{};      // CLOCK_REALTIME
     ::timespec modified{};
     ::timespec changed{};
     ::timespec born{};

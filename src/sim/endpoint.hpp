@@ -38,6 +38,28 @@ struct endpoint {
                (family == AF_INET6 && ip[0] == 0xff);
     }
 
+    /// An IPv4 address as an IPv6 socket sees it, ::ffff:a.b.c.d: ipv6(7).
+    [[nodiscard]] bool is_mapped() const noexcept {
+        return family == AF_INET6 && std::all_of(ip.begin(), ip.begin() + 10, is_zero) &&
+               ip[10] == 0xff && ip[11] == 0xff;
+    }
+    [[nodiscard]] endpoint mapped() const {
+        endpoint e = *this;
+        if (family == AF_INET) {
+            e.family = AF_INET6;
+            e.ip = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, ip[0], ip[1], ip[2], ip[3]};
+        }
+        return e;
+    }
+    [[nodiscard]] endpoint unmapped() const {
+        endpoint e = *this;
+        if (is_mapped()) {
+            e.family = AF_INET;
+            e.ip = {ip[12], ip[13], ip[14], ip[15]};
+        }
+        return e;
+    }
+
     static endpoint v4(std::uint8_t a, std::uint8_t b, std::uint8_t c, std::uint8_t d,
                        std::uint16_t port = 0) noexcept {
         endpoint e;
@@ -46,6 +68,8 @@ struct endpoint {
         e.port = port;
         return e;
     }
+
+    static bool is_zero(std::uint8_t byte) noexcept { return byte == 0; }
 
     /// An unbound AF_UNIX socket.
     static endpoint nameless() noexcept {

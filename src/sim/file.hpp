@@ -23,6 +23,11 @@ public:
     virtual int attempt(op& call) = 0;
     /// The events of poll(2), including those that are always reported.
     virtual std::uint32_t events() = 0;
+    // How it was opened.
+    [[nodiscard]] virtual bool reads() const noexcept { return true; }
+    [[nodiscard]] virtual bool writes() const noexcept { return true; }
+    /// Opened with O_PATH: refers to a file without access to its content.
+    [[nodiscard]] virtual bool is_path() const noexcept { return false; }
 
     machine& own_machine;
     const kind is;

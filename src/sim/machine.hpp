@@ -78,6 +78,11 @@ public:
     [[nodiscard]] stream_socket* find_local_listener(const endpoint& to, int& error);
     [[nodiscard]] socket_file* find_name(int type, const endpoint& to);
     [[nodiscard]] bool has_other_listener(const stream_socket& s) const;
+    /// A connect to an AF_UNIX socket waits for space in its queue.
+    void add_local_connect(stream_socket& s);
+    void forget_local_connect(const stream_socket& s) noexcept;
+    /// There may be space: those that wait try again.
+    void wake_local_connects() noexcept;
 
     // ---- futexes
     int futex_wait(op& call, waiter& who);
@@ -140,6 +145,7 @@ private:
     std::map<int, ref<file>> held_;
     int next_held_ = first_held;
     std::vector<bound_name> names_;
+    std::vector<stream_socket*> local_connects_;
     std::unordered_map<std::uint64_t, waiting_list<waiter>> futexes_;
     std::uint16_t next_port_ = 32768;
     unsigned next_unix_name_ = 0; // of those that bind(2) chooses

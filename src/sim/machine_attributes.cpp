@@ -36,7 +36,8 @@ int machine::statx(const uring::sqe& entry) {
     auto* const out = reinterpret_cast<struct ::statx*>(entry.off);
     constexpr int known =
         AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_EMPTY_PATH | AT_STATX_SYNC_TYPE;
-    if ((flags & ~known) != 0 || (entry.len & STATX__RESERVED) != 0) {
+    if ((flags & ~known) != 0 || (flags & AT_STATX_SYNC_TYPE) == AT_STATX_SYNC_TYPE ||
+        (entry.len & STATX__RESERVED) != 0) {
         return -EINVAL;
     }
     ref<inode> node;

@@ -79,7 +79,7 @@ int machine::attempt(op& call, file* f, file* f_in) {
     default:
         break;
     }
-    if (f == nullptr) {
+    if (f == nullptr || f->is_path()) {
         return -EBADF;
     }
     switch (call.code()) {
@@ -176,6 +176,9 @@ int machine::socket_pair(const uring::sqe& entry) {
 }
 
 int machine::make_pipe(const uring::sqe& entry) {
+    if ((entry.pipe_flags & ~unsigned{O_CLOEXEC | O_NONBLOCK}) != 0) {
+        return -EINVAL;
+    }
     if (const int error = descriptor_fault(); error != 0) {
         return error;
     }
@@ -208,7 +211,7 @@ int machine::splice(op& call, file* out, file* in) {
     const uring::sqe& entry = call.entry;
     auto* const to = dynamic_cast<pipe_end*>(out);
     auto* const from = dynamic_cast<pipe_end*>(in);
-    if (in == nullptr) {
+    if (in == nullptr || !in->reads() || !out->writes()) {
         return -EBADF;
     }
     if ((to == nullptr && from == nullptr) ||
@@ -220,6 +223,14 @@ int machine::splice(op& call, file* out, file* in) {
         ((from != nullptr && entry.addr != here) || (to != nullptr && entry.off != here))) {
         return -ESPIPE;
     }
+    file& other = to == nullptr ? *out : *in; // if both are pipes, one of them
+    const bool other_has_offset = to == nullptr ? entry.off != here : entry.addr != here;
+    const auto* const opened = dynamic_cast<const open_file*>(&other);
+    if ((positioned && other.is == file::kind::socket && other_has_offset) ||
+        (opened != nullptr &&
+         (opened->node->is_directory() || (to == nullptr && opened->appends())))) {
+        return -EINVAL;
+    }
     int result = 0;
     if (to != nullptr && from != nullptr) {
         result = pipe_end::move(*from, *to, entry.len, call.code() == opcode::tee);
@@ -230,6 +241,17 @@ int machine::splice(op& call, file* out, file* in) {
     }
     return result == would_wait && (entry.splice_flags & SPLICE_F_NONBLOCK) != 0 ? -EAGAIN : result;
 }
+
+namespace {
+
+/// A connect of TCP has begun. On AF_UNIX it has not: the listener's queue is full.
+int error_instead_of_waiting(const op& call, const file* f) noexcept {
+    const auto* const s = dynamic_cast<const socket_file*>(f);
+    return call.code() == opcode::connect && s != nullptr && s->family() != AF_UNIX ? -EINPROGRESS
+                                                                                    : -EAGAIN;
+}
+
+} // namespace
 
 /// A synchronous call. If it would have to wait, -EAGAIN, or -EINPROGRESS for a connect.
 int machine::perform(const uring::sqe& entry) {
@@ -257,7 +279,9 @@ int machine::perform(const uring::sqe& entry) {
     case uring::call_opcode::lseek: {
         file* const f = up ? get(entry.fd) : nullptr;
         auto* const opened = dynamic_cast<open_file*>(f);
-        result = opened != nullptr ? opened->perform(entry) : f == nullptr ? -EBADF : -ESPIPE;
+        result = f == nullptr || f->is_path() ? -EBADF
+                 : opened != nullptr          ? opened->perform(entry)
+                                              : -ESPIPE;
         break;
     }
     case uring::call_opcode::readlinkat:
@@ -293,7 +317,7 @@ int machine::perform(const uring::sqe& entry) {
                 result = -ENOTSOCK; // like the system call
             }
             if (result == would_wait) {
-                result = call.code() == opcode::connect ? -EINPROGRESS : -EAGAIN;
+                result = error_instead_of_waiting(call, keep.get());
             }
         }
     }

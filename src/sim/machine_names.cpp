@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <climits>
 #include <cstring>
 #include <string_view>
 
@@ -176,6 +177,7 @@ int machine::open_path(int dirfd, const char* path, std::uint64_t flags, ::mode_
             return p.target ? -ENOTDIR : -ENOENT;
         }
         p.target = create_in(*p.target, S_IFREG | (mode & 07777));
+        p.target->may_be_linked = (flags & O_EXCL) == 0;
     } else if (!p.target) {
         if (const int error = create_file(p, flags, mode); error != 0) {
             return error;
@@ -333,8 +335,8 @@ int machine::rename(const uring::sqe& entry) {
 
 int machine::symlink(const uring::sqe& entry) {
     const std::string_view target(text(entry.addr));
-    if (target.empty()) {
-        return -ENOENT;
+    if (target.empty() || target.size() >= PATH_MAX) {
+        return target.empty() ? -ENOENT : -ENAMETOOLONG;
     }
     const place p = find(entry.fd, text(entry.addr2), {last_link::named}, false);
     if (const int error = check_new(p, false); error != 0) {
@@ -364,6 +366,10 @@ int machine::link(const uring::sqe& entry) {
     if (from.target->is_directory()) {
         return -EPERM;
     }
+    if (from.target->links == 0 && !from.target->may_be_linked) { // removed, or O_TMPFILE | O_EXCL
+        return -ENOENT;
+    }
+    from.target->may_be_linked = false;
     files.put(*to.directory, to.name, *from.target);
     return 0;
 }

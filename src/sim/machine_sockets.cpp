@@ -42,6 +42,39 @@ endpoint machine::address_towards(const endpoint& to, std::uint16_t port) const 
     return mine;
 }
 
+namespace {
+
+/// Whether packets to `to` may arrive at a socket that is bound to `where`, and whether it is bound
+/// to that address alone.
+enum class match : std::uint8_t { none, any, exact };
+
+match match_of(const socket_file& s, const endpoint& where, const endpoint& to) {
+    if (where.port != to.port) {
+        return match::none;
+    }
+    if (where.family == to.family) {
+        return where.ip == to.ip ? match::exact : where.is_any() ? match::any : match::none;
+    }
+    if (where.family != AF_INET6 || to.family != AF_INET || !s.takes_ipv4()) {
+        return match::none;
+    }
+    return where.ip == to.mapped().ip ? match::exact : where.is_any() ? match::any : match::none;
+}
+
+/// Whether two sockets of a type would receive some of the same packets.
+bool overlap(const socket_file& a, const endpoint& at_a, const socket_file& b,
+             const endpoint& at_b) {
+    if (at_a.family == AF_UNIX || at_b.family == AF_UNIX) {
+        return false;
+    }
+    const bool both_any = at_a.port == at_b.port && at_a.is_any() && at_b.is_any() &&
+                          (a.takes_ipv4() || b.takes_ipv4());
+    return both_any || match_of(a, at_a, at_b) != match::none ||
+           match_of(b, at_b, at_a) != match::none;
+}
+
+} // namespace
+
 int machine::take_name(endpoint& e, socket_file& s, bool reuse_address, bool reuse_port) {
     bound_name mine{s.type(), e, &s, reuse_address, reuse_port, {}};
     if (e.family == AF_UNIX) {
@@ -65,9 +98,7 @@ int machine::take_name(endpoint& e, socket_file& s, bool reuse_address, bool reu
     }
     const auto conflicts = [&](const endpoint& wanted) {
         return std::any_of(names_.begin(), names_.end(), [&](const bound_name& other) {
-            if (other.type != s.type() || other.where.family != wanted.family ||
-                other.where.port != wanted.port ||
-                (other.where.ip != wanted.ip && !other.where.is_any() && !wanted.is_any())) {
+            if (other.type != s.type() || !overlap(*other.who, other.where, s, wanted)) {
                 return false;
             }
             if (reuse_port && other.reuse_port) {
@@ -106,7 +137,7 @@ socket_file* machine::find_name(int type, const endpoint& to) {
     socket_file* any = nullptr;
     unsigned found = 0;
     for (const bound_name& n : names_) {
-        if (n.type != type || n.where.family != to.family) {
+        if (n.type != type || (n.where.family == AF_UNIX) != (to.family == AF_UNIX)) {
             continue;
         }
         if (to.family == AF_UNIX) {
@@ -115,13 +146,11 @@ socket_file* machine::find_name(int type, const endpoint& to) {
             }
             continue;
         }
-        if (n.where.port != to.port || (n.where.ip != to.ip && !n.where.is_any())) {
-            continue;
-        }
-        if (n.where.ip == to.ip) {
+        const match found_here = match_of(*n.who, n.where, to);
+        if (found_here == match::exact) {
             return n.who;
         }
-        if (world.random.one_in(++found)) {
+        if (found_here == match::any && world.random.one_in(++found)) {
             any = n.who;
         }
     }
@@ -134,16 +163,16 @@ stream_socket* machine::find_listener(const endpoint& to) {
     bool exact = false;
     unsigned found = 0;
     for (const bound_name& n : names_) {
-        if (n.type != SOCK_STREAM || n.where.family != to.family || n.where.port != to.port ||
-            to.family == AF_UNIX) {
+        if (n.type != SOCK_STREAM || n.where.family == AF_UNIX) {
             continue;
         }
         auto* const s = static_cast<stream_socket*>(n.who);
         if (s->state_ != stream_socket::state::listening) {
             continue;
         }
-        const bool same = n.where.ip == to.ip;
-        if (!same && (!n.where.is_any() || exact)) {
+        const match here = match_of(*s, n.where, to);
+        const bool same = here == match::exact;
+        if (here == match::none || (!same && exact)) {
             continue;
         }
         if (same && !exact) {
@@ -186,13 +215,27 @@ stream_socket* machine::find_local_listener(const endpoint& to, int& error) {
     return nullptr;
 }
 
+void machine::add_local_connect(stream_socket& s) {
+    if (std::ranges::find(local_connects_, &s) == local_connects_.end()) {
+        local_connects_.push_back(&s);
+    }
+}
+
+void machine::forget_local_connect(const stream_socket& s) noexcept {
+    std::erase(local_connects_, &s);
+}
+
+void machine::wake_local_connects() noexcept {
+    for (stream_socket* const s : std::exchange(local_connects_, {})) {
+        s->changed();
+    }
+}
+
 bool machine::has_other_listener(const stream_socket& s) const {
     const auto mine = std::find_if(names_.begin(), names_.end(),
                                    [&](const bound_name& n) { return n.who == &s; });
     return std::any_of(names_.begin(), names_.end(), [&](const bound_name& n) {
-        return n.who != &s && n.type == SOCK_STREAM && n.where.family == s.family() &&
-               s.family() != AF_UNIX && n.where.port == mine->where.port &&
-               (n.where.ip == mine->where.ip || n.where.is_any() || mine->where.is_any()) &&
+        return n.who != &s && n.type == SOCK_STREAM && overlap(*n.who, n.where, s, mine->where) &&
                static_cast<stream_socket*>(n.who)->state_ == stream_socket::state::listening &&
                !(n.reuse_port && mine->reuse_port);
     });

@@ -49,8 +49,10 @@ place machine::find_attributed(const op& call) {
     } else if (const auto* const opened = dynamic_cast<open_file*>(get(entry.fd))) {
         p.error = opened->is_path() ? -EBADF : 0;
         p.target = opened->node;
+    } else if (get(entry.fd) != nullptr) { // attributes of pipes and sockets are not stored
+        p.target = files.create(S_IFIFO | 0600);
     } else {
-        p.error = get(entry.fd) != nullptr ? -EOPNOTSUPP : -EBADF;
+        p.error = -EBADF;
     }
     if (p.error == 0 && !p.target) {
         p.error = -ENOENT;

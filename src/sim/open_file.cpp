@@ -25,6 +25,7 @@ constexpr std::uint64_t largest_file = std::uint64_t{1} << 40;
 bool open_file::reads() const noexcept {
     return (flags_ & O_ACCMODE) != O_WRONLY && (flags_ & O_PATH) == 0;
 }
+bool open_file::appends() const noexcept { return (flags_ & O_APPEND) != 0; }
 bool open_file::is_path() const noexcept { return (flags_ & O_PATH) != 0; }
 bool open_file::writes() const noexcept {
     return (flags_ & O_ACCMODE) != O_RDONLY && (flags_ & O_PATH) == 0;
@@ -84,6 +85,9 @@ void open_file::note_access() noexcept {
 }
 
 int open_file::read(op& call) {
+    if (node->is_directory() && call.size() == 0 && call.chooser == nullptr) {
+        return 0;
+    }
     if (node->is_directory()) {
         return -EISDIR;
     }
@@ -127,8 +131,8 @@ int open_file::write(op& call) {
     }
     const fault_plan& faults = own_machine.world.options.faults;
     const bool moves = call.entry.off == ~std::uint64_t{0};
-    const bool appends = (flags_ & O_APPEND) != 0 || (call.entry.rw_flags & RWF_APPEND) != 0;
-    const std::uint64_t at = appends ? node->size() : moves ? position_ : call.entry.off;
+    const bool at_end = appends() || (call.entry.rw_flags & RWF_APPEND) != 0;
+    const std::uint64_t at = at_end ? node->size() : moves ? position_ : call.entry.off;
     if (static_cast<std::int64_t>(at) < 0 || static_cast<std::int64_t>(at + call.size()) < 0) {
         return -EINVAL;
     }

@@ -20,8 +20,10 @@ public:
     /// Executes getdents64 and lseek.
     int perform(const uring::sqe& entry);
 
-    /// Opened with O_PATH: refers to a file without access to its content.
-    [[nodiscard]] bool is_path() const noexcept;
+    [[nodiscard]] bool reads() const noexcept override;
+    [[nodiscard]] bool writes() const noexcept override;
+    [[nodiscard]] bool is_path() const noexcept override;
+    [[nodiscard]] bool appends() const noexcept;
 
     const ref<inode> node;
 
@@ -32,8 +34,6 @@ private:
     int allocate(const uring::sqe& entry);
     int read_names(std::byte* to, std::size_t room);
     void note_access() noexcept;
-    [[nodiscard]] bool reads() const noexcept;
-    [[nodiscard]] bool writes() const noexcept;
 
     const int flags_;
     std::uint64_t position_ = 0;

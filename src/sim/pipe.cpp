@@ -61,6 +61,7 @@ int pipe_end::attempt(op& call) {
     case uring::opcode::ftruncate:
         return -EINVAL;
     case uring::opcode::fallocate:
+        return reads_ ? -EBADF : -ESPIPE;
     case uring::opcode::sync_file_range:
     case uring::opcode::fadvise:
         return -ESPIPE;
@@ -103,12 +104,12 @@ int pipe_end::read(op& call) {
 
 int pipe_end::write(op& call) {
     byte_queue& data = channel_->data;
-    if (channel_->reader == nullptr) {
-        return -EPIPE;
-    }
     const std::size_t size = call.size();
     if (size == 0) {
         return 0;
+    }
+    if (channel_->reader == nullptr) {
+        return -EPIPE;
     }
     const std::size_t room = capacity - data.size();
     if (room == 0 || (size <= atomic && room < size)) {

@@ -21,7 +21,8 @@ public:
     int attempt(op& call) override;
     std::uint32_t events() override;
 
-    [[nodiscard]] bool is_reader() const noexcept { return reads_; }
+    [[nodiscard]] bool reads() const noexcept override { return reads_; }
+    [[nodiscard]] bool writes() const noexcept override { return !reads_; }
     /// splice and tee: moves bytes from one pipe to another.
     static int move(pipe_end& from, pipe_end& to, std::size_t most, bool keep);
     /// splice with a file that is not a pipe, at `offset` or, if that is -1, at its position.

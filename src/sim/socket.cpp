@@ -1,6 +1,7 @@
 #include "socket.hpp"
 
 #include "machine.hpp"
+#include "socket_options.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -19,14 +20,9 @@ bool changes_groups(int level, int name) noexcept {
             name == MCAST_JOIN_SOURCE_GROUP || name == MCAST_LEAVE_SOURCE_GROUP);
 }
 
-/// The value of an option that was not set.
-int initial_value(int level, int name) noexcept {
-    const bool is_one =
-        (level == IPPROTO_IP &&
-         (name == IP_MULTICAST_TTL || name == IP_MULTICAST_LOOP || name == IP_MULTICAST_ALL)) ||
-        (level == IPPROTO_IPV6 && (name == IPV6_MULTICAST_HOPS || name == IPV6_MULTICAST_LOOP ||
-                                   name == IPV6_MULTICAST_ALL));
-    return is_one ? 1 : 0;
+/// Whether a read or write names a position, which a socket does not have.
+bool has_offset(const uring::sqe& entry) noexcept {
+    return entry.off != 0 && entry.off != ~std::uint64_t{0};
 }
 
 } // namespace
@@ -38,18 +34,10 @@ int socket_file::attempt(op& call) {
     case opcode::bind:
     case opcode::connect: {
         endpoint to;
-        if (const int error = endpoint::read(to, pointer<void>(entry.addr),
-                                             static_cast<::socklen_t>(entry.addr2));
-            error != 0) {
+        if (const int error = read_name(entry, to); error != 0) {
             return error;
         }
-        if (call.code() == opcode::connect) {
-            if (to.family == AF_UNSPEC && type_ != SOCK_DGRAM) {
-                return -EAFNOSUPPORT; // a stream cannot be disconnected
-            }
-            return connect(call, to);
-        }
-        return to.family == family_ ? bind(to) : -EAFNOSUPPORT;
+        return call.code() == opcode::connect ? connect(call, to) : bind(to);
     }
     case opcode::listen:
         return listen(static_cast<int>(entry.len));
@@ -72,16 +60,59 @@ int socket_file::attempt(op& call) {
     case opcode::readv:
     case opcode::read_fixed:
     case opcode::read_multishot:
-        return receive(call, 0);
+        if (has_offset(entry)) {
+            return -ESPIPE;
+        }
+        // Unlike recv(2), read(2) of no bytes neither waits nor takes a datagram.
+        return call.size() == 0 && call.chooser == nullptr ? 0 : receive(call, 0);
     case opcode::write:
     case opcode::writev:
     case opcode::write_fixed:
-        return send(call, 0);
+        return has_offset(entry) ? -ESPIPE : send(call, 0);
+    case opcode::fallocate:
+        return -ENODEV;
+    case opcode::sync_file_range:
+        return -ESPIPE;
+    case opcode::fadvise:
+        return 0;
     case opcode::uring_cmd:
         return option_call(entry);
     default:
         return -EINVAL;
     }
+}
+
+/// The address of a bind or connect: 0 or -errno.
+int socket_file::read_name(const uring::sqe& entry, endpoint& to) const {
+    const bool connects = static_cast<uring::opcode>(entry.opcode) == uring::opcode::connect;
+    const auto* const address = pointer<const void>(entry.addr);
+    const auto length = static_cast<::socklen_t>(entry.addr2);
+    if (length > sizeof(::sockaddr_storage)) {
+        return -EINVAL;
+    }
+    const int error = endpoint::read(to, address, length);
+    if (error == -EFAULT || (error != 0 && length < sizeof(::sa_family_t))) {
+        return error;
+    }
+    const bool disconnects = connects && type_ == SOCK_DGRAM && to.family == AF_UNSPEC;
+    if (family_ == AF_UNIX) {
+        if (connects && !disconnects && length == sizeof(::sa_family_t)) {
+            return -EINVAL; // no name
+        }
+        return to.family != AF_UNIX && !disconnects ? -EINVAL : error;
+    }
+    const std::size_t least = family_ == AF_INET ? sizeof(::sockaddr_in) : 24; // RFC 2133's
+    if (length < least && !disconnects) {
+        return -EINVAL;
+    }
+    if (family_ == AF_INET && to.family == AF_UNSPEC && !connects) { // INADDR_ANY is accepted
+        ::sockaddr_in any{};
+        std::memcpy(&any, address, sizeof any);
+        any.sin_family = AF_INET;
+        return any.sin_addr.s_addr != 0 ? -EAFNOSUPPORT : endpoint::read(to, &any, sizeof any);
+    }
+    // Disconnecting a stream is not simulated.
+    return to.family != family_ && !disconnects ? -EAFNOSUPPORT : error;
 }
 
 int socket_file::option_call(const uring::sqe& entry) {
@@ -95,6 +126,10 @@ int socket_file::option_call(const uring::sqe& entry) {
     default:
         return -EOPNOTSUPP;
     }
+}
+
+bool socket_file::takes_ipv4() const noexcept {
+    return family_ == AF_INET6 && option(IPPROTO_IPV6, IPV6_V6ONLY) == 0;
 }
 
 int socket_file::option(int level, int name) const noexcept {
@@ -116,8 +151,61 @@ bool socket_file::resets_at_close() const noexcept {
     return value.l_onoff != 0 && value.l_linger == 0;
 }
 
+/// Options that do not store what was set. Returns the length, -errno, or 0 for any other option.
+int socket_file::get_computed(int name, void* value, ::socklen_t room) {
+    int number = 0;
+    switch (name) {
+    case SO_COOKIE:
+        if (room < sizeof file::number) {
+            return -EINVAL;
+        }
+        std::memcpy(value, &(file::number), sizeof file::number);
+        return sizeof file::number;
+    case SO_PEERCRED: {
+        // Programs of a host run as root.
+        const bool is_known = family_ == AF_UNIX && type_ == SOCK_STREAM && peer() != nullptr;
+        constexpr auto none = static_cast<::uid_t>(-1);
+        const ::ucred peers = is_known ? ::ucred{1, 0, 0} : ::ucred{0, none, none};
+        const auto length = std::min<std::size_t>(room, sizeof peers);
+        std::memcpy(value, &peers, length);
+        return static_cast<int>(length);
+    }
+    case SO_ERROR:
+        number = -take_error();
+        break;
+    case SO_TYPE:
+        number = type_;
+        break;
+    case SO_DOMAIN:
+        number = family_;
+        break;
+    case SO_PROTOCOL:
+        number = family_ == AF_UNIX ? 0 : type_ == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP;
+        break;
+    case SO_ACCEPTCONN:
+        number = is_listening() ? 1 : 0;
+        break;
+    case SO_SNDBUF:
+    case SO_RCVBUF:
+        number = options_.contains({SOL_SOCKET, name})
+                     ? 2 * option(SOL_SOCKET, name)
+                     : static_cast<int>(own_machine.world.options.socket_buffer);
+        break;
+    default:
+        return 0;
+    }
+    const auto length = std::min<std::size_t>(room, sizeof number);
+    std::memcpy(value, &number, length);
+    return static_cast<int>(length);
+}
+
 int socket_file::get_option(int level, int name, void* value, ::socklen_t room) {
-    if (level == IPPROTO_TCP && name == TCP_INFO) {
+    if (level == SOL_SOCKET) {
+        if (const int result = get_computed(name, value, room); result != 0) {
+            return result;
+        }
+    }
+    if (level == IPPROTO_TCP && name == TCP_INFO && family_ != AF_UNIX && type_ == SOCK_STREAM) {
         ::tcp_info info{};
         if (const int error = describe(info); error != 0) {
             return error;
@@ -126,50 +214,20 @@ int socket_file::get_option(int level, int name, void* value, ::socklen_t room) 
         std::memcpy(value, &info, length);
         return static_cast<int>(length);
     }
-    if (level == SOL_SOCKET && name == SO_COOKIE) {
-        if (room < sizeof file::number) {
-            return -EINVAL;
-        }
-        std::memcpy(value, &(file::number), sizeof file::number);
-        return sizeof file::number;
+    int error = 0;
+    const socket_option* const what = find_option(family_, type_, level, name, false, error);
+    if (what == nullptr) {
+        return error;
     }
-    int number = initial_value(level, name);
     const auto found = options_.find({level, name});
-    if (level == SOL_SOCKET) {
-        switch (name) {
-        case SO_ERROR:
-            number = -take_error();
-            break;
-        case SO_TYPE:
-            number = type_;
-            break;
-        case SO_DOMAIN:
-            number = family_;
-            break;
-        case SO_PROTOCOL:
-            number = family_ == AF_UNIX ? 0 : type_ == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP;
-            break;
-        case SO_ACCEPTCONN:
-            number = is_listening() ? 1 : 0;
-            break;
-        case SO_SNDBUF:
-        case SO_RCVBUF:
-            number = found != options_.end()
-                         ? 2 * option(level, name)
-                         : static_cast<int>(own_machine.world.options.socket_buffer);
-            break;
-        default:
-            break; // the value that was set, otherwise 0
-        }
+    std::vector<std::byte> all(what->size);
+    if (found != options_.end()) {
+        all = found->second;
+    } else if (what->is != socket_option::kind::structure) {
+        std::memcpy(all.data(), &what->initial, sizeof what->initial);
     }
-    if (found != options_.end() &&
-        !(level == SOL_SOCKET && (name == SO_SNDBUF || name == SO_RCVBUF))) {
-        const auto length = std::min<std::size_t>(room, found->second.size());
-        std::memcpy(value, found->second.data(), length);
-        return static_cast<int>(length);
-    }
-    const ::socklen_t length = std::min<::socklen_t>(room, sizeof number);
-    std::memcpy(value, &number, length);
+    const auto length = std::min<std::size_t>(room, all.size());
+    std::memcpy(value, all.data(), length);
     return static_cast<int>(length);
 }
 
@@ -177,21 +235,32 @@ int socket_file::set_option(int level, int name, const void* value, ::socklen_t 
     if (value == nullptr) {
         return -EFAULT;
     }
-    if (length < sizeof(int)) {
-        return -EINVAL;
-    }
-    if (level == SOL_SOCKET && (name == SO_ERROR || name == SO_TYPE || name == SO_DOMAIN ||
-                                name == SO_PROTOCOL || name == SO_ACCEPTCONN)) {
-        return -ENOPROTOOPT;
-    }
-    if (level == IPPROTO_TCP && (family_ == AF_UNIX || type_ != SOCK_STREAM)) {
-        return -ENOPROTOOPT;
-    }
-    if (changes_groups(level, name)) {
+    if (family_ != AF_UNIX && changes_groups(level, name)) {
         return change_groups(level, name, value, length);
     }
-    const auto* const bytes = static_cast<const std::byte*>(value);
-    options_[{level, name}].assign(bytes, bytes + length);
+    int error = 0;
+    const socket_option* const what = find_option(family_, type_, level, name, true, error);
+    if (what == nullptr) {
+        return error;
+    }
+    if (length < what->size) {
+        return -EINVAL;
+    }
+    std::vector<std::byte> all(what->size);
+    std::memcpy(all.data(), value, all.size());
+    if (what->is != socket_option::kind::structure || name == SO_LINGER) {
+        int number = 0; // of a linger, l_onoff
+        std::memcpy(&number, all.data(), sizeof number);
+        if (what->is == socket_option::kind::number &&
+            (number < what->lowest || number > what->highest)) {
+            return -EINVAL;
+        }
+        if (what->is != socket_option::kind::number) {
+            number = number != 0 ? 1 : 0;
+        }
+        std::memcpy(all.data(), &number, sizeof number);
+    }
+    options_[{level, name}] = std::move(all);
     return 0;
 }
 
@@ -211,7 +280,8 @@ int socket_file::check_local(endpoint& to) {
         return 0;
     }
     const bool is_group = type_ == SOCK_DGRAM && to.is_multicast();
-    if (!to.is_any() && !to.is_loopback() && !is_group && !own_machine.owns(to)) {
+    if (!to.is_any() && !to.is_loopback() && !is_group && !own_machine.owns(to.unmapped()) &&
+        !to.unmapped().is_loopback()) {
         return -EADDRNOTAVAIL;
     }
     return 0;

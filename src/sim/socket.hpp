@@ -23,6 +23,8 @@ public:
 
     [[nodiscard]] int family() const noexcept { return family_; }
     [[nodiscard]] int type() const noexcept { return type_; }
+    /// Whether an IPv6 socket also serves IPv4.
+    [[nodiscard]] bool takes_ipv4() const noexcept;
     [[nodiscard]] const endpoint& local() const noexcept { return local_; }
     /// Returns the length, or -errno.
     int get_option(int level, int name, void* value, ::socklen_t room);
@@ -50,6 +52,10 @@ protected:
     [[nodiscard]] int option(int level, int name) const noexcept;
     /// SO_LINGER with a time of 0.
     [[nodiscard]] bool resets_at_close() const noexcept;
+    /// An address of the network as this socket reports it.
+    [[nodiscard]] endpoint as_seen(const endpoint& e) const {
+        return family_ == AF_INET6 ? e.mapped() : e;
+    }
     /// Checks that a local address belongs to this machine: 0 or -errno.
     int check_local(endpoint& to);
     /// bind(2) for a socket without a name.
@@ -65,7 +71,9 @@ protected:
     int error_ = 0; // > 0
 
 private:
+    int read_name(const uring::sqe& entry, endpoint& to) const;
     int option_call(const uring::sqe& entry);
+    int get_computed(int name, void* value, ::socklen_t room);
 
     const int family_;
     const int type_;

@@ -12,9 +12,11 @@ namespace coil::sim::detail {
 stream_socket::~stream_socket() {
     own_machine.forget_names(*this);
     refuse_offered();
+    own_machine.forget_local_connect(*this);
     if (!own_machine.up) {
         return; // nothing can be sent
     }
+    own_machine.wake_local_connects();
     if (connection_ && state_ != state::dead) {
         connection_->close(side_, resets_at_close());
     } else if (connection_) {
@@ -39,6 +41,8 @@ std::uint32_t stream_socket::events() {
     std::uint32_t all = error_ != 0 ? POLLERR : 0;
     switch (state_) {
     case state::listening:
+        all |= receiving_ended_ ? POLLIN | POLLRDNORM | POLLRDHUP : 0U;
+        all |= receiving_ended_ && sending_ended_ ? POLLHUP : 0U;
         return all | (offered_.empty() ? 0U : static_cast<unsigned>(POLLIN | POLLRDNORM));
     case state::fresh:
         all |= POLLOUT | POLLWRNORM | POLLHUP;
@@ -72,8 +76,8 @@ void stream_socket::connected(const endpoint& local, const endpoint& to) {
         return;
     }
     state_ = state::connected;
-    local_ = local;
-    peer_ = to;
+    local_ = as_seen(local);
+    peer_ = as_seen(to);
     changed();
 }
 
@@ -260,6 +264,11 @@ int stream_socket::describe(::tcp_info& info) const noexcept {
 int stream_socket::shutdown(int how) {
     if (how < SHUT_RD || how > SHUT_RDWR) {
         return -EINVAL;
+    }
+    if (state_ == state::listening && family() == AF_UNIX) {
+        end_directions(how != SHUT_WR, how != SHUT_RD);
+        own_machine.wake_local_connects();
+        return 0;
     }
     if (state_ == state::listening) {
         if (how != SHUT_WR) {

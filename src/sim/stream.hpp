@@ -174,7 +174,7 @@ private:
     enum class state : std::uint8_t { fresh, listening, connecting, connected, dead };
 
     int connect_local(const endpoint& to);
-    int connect_over_network(op& call, const endpoint& to);
+    int connect_over_network(op& call, const endpoint& wanted);
     void connected(const endpoint& local, const endpoint& to);
     void failed(int error);
     void offer(connection& c);

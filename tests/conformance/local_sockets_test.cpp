@@ -77,6 +77,47 @@ task<> local_refusals(std::string directory) {
 }
 TEST_P(LocalSockets, Refusals) { run(local_refusals(directory())); }
 
+/// A connect to a full queue waits for space, and fails when the listener shuts down.
+task<> full_queue(std::string directory) {
+    const path_address at(directory + "s");
+    const int listener = co_await local_listener(at, 0);
+    const ends c{co_await io::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC),
+                 co_await io::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC)};
+    co_await gives(io::connect(c.a, at.get(), at.length), 0);
+    co_await gives(coil::timeout(io::connect(c.b, at.get(), at.length), 10ms), -ETIMEDOUT);
+    auto waiting = coil::eager(io::connect(c.b, at.get(), at.length));
+    co_await coil::sleep_for(1ms);
+    const int accepted = co_await io::accept(listener, nullptr, nullptr, SOCK_CLOEXEC);
+    EXPECT_GE(accepted, 0);
+    const int result = co_await waiting;
+    EXPECT_EQ(result, 0);
+    co_await gives(io::close(accepted), 0);
+    co_await gives(io::close(listener), 0);
+    co_await closed(c);
+}
+TEST_P(LocalSockets, AConnectWaitsForSpace) { run(full_queue(directory())); }
+
+/// A listener that was shut down keeps the connections that it has not accepted.
+task<> shut_local_listener(std::string directory) {
+    const path_address at(directory + "s");
+    const int listener = co_await local_listener(at);
+    const ends c{co_await io::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC),
+                 co_await io::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC)};
+    co_await gives(io::connect(c.a, at.get(), at.length), 0);
+    co_await gives(io::send(c.a, "hi"), 2);
+    co_await gives(io::shutdown(listener, SHUT_RD), 0);
+    co_await gives(io::poll(listener, POLLIN), POLLIN | POLLRDHUP);
+    co_await gives(io::connect(c.b, at.get(), at.length), -ECONNREFUSED);
+    const int accepted = co_await io::accept(listener, nullptr, nullptr, SOCK_CLOEXEC);
+    EXPECT_GE(accepted, 0);
+    char buf[4];
+    co_await gives(io::recv(accepted, buf), 2);
+    co_await gives(io::close(accepted), 0);
+    co_await gives(io::close(listener), 0);
+    co_await closed(c);
+}
+TEST_P(LocalSockets, AListenerThatWasShutDown) { run(shut_local_listener(directory())); }
+
 task<int> local_datagrams(const path_address& at) {
     const int fd = co_await io::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC);
     co_await gives(io::bind(fd, at.get(), at.length), 0);
