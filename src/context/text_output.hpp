@@ -31,8 +31,10 @@ public:
                 return *this;
             }
         }
-        std::memcpy(buffer_.data() + size_, text, size);
-        size_ += size;
+        if (size > 0) { // otherwise `text` may be null
+            std::memcpy(buffer_.data() + size_, text, size);
+            size_ += size;
+        }
         return *this;
     }
     text_output& append(std::size_t count, char c) {

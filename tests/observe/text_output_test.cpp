@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <random>
 #include <string>
+#include <string_view>
 
 using namespace coil;
 
@@ -20,6 +21,7 @@ TEST(TextOutput, PiecesOfAnySize) {
         detail::text_output out(text);
         for (int i = 0; i < 2000; ++i) {
             const char c = static_cast<char>('a' + i % 26);
+            out += std::string_view(); // null
             switch (random() % 4) {
             case 0:
                 out += c;
