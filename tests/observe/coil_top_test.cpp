@@ -245,6 +245,54 @@ TEST_F(CoilTop, WhichTaskHoldsTheLockThatTheOthersWaitFor) {
     other_.join();
 }
 
+TEST_F(CoilTop, WhichFunctionHasBlockedTheThreadAndForHowLong) {
+    have_a_stall_and_more_tasks();
+    const std::string text = run("--stalls --filter blocker");
+    const auto at = text.find(
+        " ms main: a coroutine blocked the thread in watched::blocks_for, task 'blocker', ");
+    ASSERT_NE(at, std::string::npos) << text;
+    // Not equal, because a stall of an earlier test at the same place may have been longer.
+    EXPECT_GE(
+        std::stod(text.substr(text.rfind('\n', at) + 1)),
+        std::floor(std::chrono::duration<double, std::milli>(ctx_.metrics().longest_turn).count()));
+    EXPECT_EQ(count_of(text, "    spawned at "), 1U) << text;
+    EXPECT_EQ(count_of(text, "coil_top_test.cpp:"), 1U) << text;
+    EXPECT_EQ(count_of(text, "\n  stack:\n    #0 "), 1U) << text;
+    EXPECT_EQ(count_of(text, "\n  awaits:\n    #0 watched::blocks()"), 1U) << text;
+    EXPECT_EQ(run("--stalls --filter 'nothing of this name'"), "");
+}
+
+TEST_F(CoilTop, PoolsOfThreads) {
+    blocking_pool_options small;
+    small.threads = 1;
+    small.name = "pool of top";
+    std::counting_semaphore<> go_on{0}; // outlives the threads
+    blocking_pool pool(small);
+    for (int i = 0; i < 3; ++i) {
+        pool.execute([&] { go_on.acquire(); });
+    }
+    while (pool.metrics().queued != 2) { // its thread has taken one
+        std::this_thread::yield();
+    }
+    const std::string page = coil_test::get(place_.path(), "/metrics");
+    EXPECT_EQ(count_of(page, "coil_pool_threads{pool=\"pool of top\"} 1\n"), 1U) << page;
+    std::string alone;
+    write_prometheus(alone, pool.metrics(), {{"pool", small.name}});
+    std::istringstream lines(alone);
+    std::size_t samples = 0;
+    for (std::string line; std::getline(lines, line);) {
+        EXPECT_EQ(count_of(page, line + '\n'), 1U) << line << '\n' << page;
+        samples += line.starts_with("coil_pool_") ? 1 : 0;
+    }
+    EXPECT_EQ(samples, 7U) << alone;
+    const std::string text = run("--once --delay 0.1");
+    EXPECT_EQ(
+        count_of(text, "\npool of top             1      0        2        0         2     0\n"),
+        1U)
+        << text;
+    go_on.release(3);
+}
+
 TEST_F(CoilTop, LocksThatWaitForEachOther) {
     mutex first;
     mutex second;
@@ -298,54 +346,6 @@ TEST_F(CoilTop, TimesAndChannels) {
     EXPECT_EQ(count_of(text, ", for "), 1U) << text;
     other_.stop(); // before the channel is destroyed
     other_.join();
-}
-
-TEST_F(CoilTop, WhichFunctionHasBlockedTheThreadAndForHowLong) {
-    have_a_stall_and_more_tasks();
-    const std::string text = run("--stalls --filter blocker");
-    const auto at = text.find(
-        " ms main: a coroutine blocked the thread in watched::blocks_for, task 'blocker', ");
-    ASSERT_NE(at, std::string::npos) << text;
-    // Not equal, because a stall of an earlier test at the same place may have been longer.
-    EXPECT_GE(
-        std::stod(text.substr(text.rfind('\n', at) + 1)),
-        std::floor(std::chrono::duration<double, std::milli>(ctx_.metrics().longest_turn).count()));
-    EXPECT_EQ(count_of(text, "    spawned at "), 1U) << text;
-    EXPECT_EQ(count_of(text, "coil_top_test.cpp:"), 1U) << text;
-    EXPECT_EQ(count_of(text, "\n  stack:\n    #0 "), 1U) << text;
-    EXPECT_EQ(count_of(text, "\n  awaits:\n    #0 watched::blocks()"), 1U) << text;
-    EXPECT_EQ(run("--stalls --filter 'nothing of this name'"), "");
-}
-
-TEST_F(CoilTop, PoolsOfThreads) {
-    blocking_pool_options small;
-    small.threads = 1;
-    small.name = "pool of top";
-    std::counting_semaphore<> go_on{0}; // outlives the threads
-    blocking_pool pool(small);
-    for (int i = 0; i < 3; ++i) {
-        pool.execute([&] { go_on.acquire(); });
-    }
-    while (pool.metrics().queued != 2) { // its thread has taken one
-        std::this_thread::yield();
-    }
-    const std::string page = coil_test::get(place_.path(), "/metrics");
-    EXPECT_EQ(count_of(page, "coil_pool_threads{pool=\"pool of top\"} 1\n"), 1U) << page;
-    std::string alone;
-    write_prometheus(alone, pool.metrics(), {{"pool", small.name}});
-    std::istringstream lines(alone);
-    std::size_t samples = 0;
-    for (std::string line; std::getline(lines, line);) {
-        EXPECT_EQ(count_of(page, line + '\n'), 1U) << line << '\n' << page;
-        samples += line.starts_with("coil_pool_") ? 1 : 0;
-    }
-    EXPECT_EQ(samples, 7U) << alone;
-    const std::string text = run("--once --delay 0.1");
-    EXPECT_EQ(
-        count_of(text, "\npool of top             1      0        2        0         2     0\n"),
-        1U)
-        << text;
-    go_on.release(3);
 }
 
 TEST_F(CoilTop, OnATerminalWithKeys) {
