@@ -131,6 +131,11 @@ bool receives(std::uint8_t code) noexcept {
 } // namespace
 
 descriptor_targets::descriptor_targets(std::span<const context_snapshot> contexts) {
+    std::size_t uses = 0;
+    for (const context_snapshot& context : contexts) {
+        uses += context.descriptors.size();
+    }
+    all_.reserve(uses);
     for (const context_snapshot& context : contexts) {
         for (const descriptor_use& use : context.descriptors) {
             add(use);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "huge_pages.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -31,9 +33,30 @@ public:
     ~snapshot_memory() {
         while (newest_ != nullptr) {
             const block one = *newest_;
-            ::munmap(newest_, one.bytes);
+            ::munmap(one.mapping, one.bytes);
             newest_ = one.older;
         }
+    }
+
+    /// Obtains memory for later allocations, as far as there is any. All of it is written to by the
+    /// kernel now, on this thread, so that the thread which takes the snapshot has no page faults.
+    void reserve(std::size_t bytes) noexcept {
+        const bool is_huge = bytes >= huge_page / 2;
+        const std::size_t unit = is_huge ? huge_page : usual_bytes;
+        bytes = (bytes + sizeof(block) + unit - 1) / unit * unit;
+        const std::size_t mapped = is_huge ? bytes + huge_page : bytes; // to align it
+        std::byte* const mapping = map(mapped, 0);
+        if (mapping == nullptr) {
+            return;
+        }
+        std::byte* begin = mapping;
+        if (is_huge) {
+            begin += huge_page - reinterpret_cast<std::uintptr_t>(mapping) % huge_page;
+            advise_huge_pages(begin, bytes);
+        }
+        constexpr int populate_write = 23; // MADV_POPULATE_WRITE; before Linux 5.14: EINVAL
+        ::madvise(begin, bytes, populate_write);
+        use(begin, bytes, {newest_, mapping, mapped});
     }
 
     /// Suitably aligned for pointers.
@@ -59,25 +82,32 @@ public:
     }
 
 private:
-    struct block {
+    struct block { // at its beginning
         block* older;
-        std::size_t bytes;
+        std::byte* mapping;
+        std::size_t bytes; // of the mapping
     };
     static constexpr std::size_t usual_bytes = std::size_t{256} * 1024;
 
+    [[nodiscard]] static std::byte* map(std::size_t bytes, int flags) noexcept {
+        void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+        return memory != MAP_FAILED ? static_cast<std::byte*>(memory) : nullptr;
+    }
+    void use(std::byte* memory, std::size_t bytes, const block& one) noexcept {
+        newest_ = new (memory) block(one);
+        at_ = memory + sizeof(block);
+        end_ = memory + bytes;
+    }
     void add_block(std::size_t least) {
         const std::size_t bytes =
             (sizeof(block) + least + usual_bytes - 1) / usual_bytes * usual_bytes;
         // After the first block, many pages at once cost less than a fault for each.
-        const int populate = newest_ != nullptr ? MAP_POPULATE : 0;
-        void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                                    MAP_PRIVATE | MAP_ANONYMOUS | populate, -1, 0);
-        if (memory == MAP_FAILED) {
+        std::byte* const memory = map(bytes, newest_ != nullptr ? MAP_POPULATE : 0);
+        if (memory == nullptr) {
             throw std::bad_alloc();
         }
-        newest_ = new (memory) block{newest_, bytes};
-        at_ = static_cast<std::byte*>(memory) + sizeof(block);
-        end_ = static_cast<std::byte*>(memory) + bytes;
+        use(memory, bytes, {newest_, memory, bytes});
     }
 
     block* newest_ = nullptr;

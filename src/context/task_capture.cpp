@@ -47,6 +47,12 @@ void task_cursor::abandoned(promise_base&) noexcept {
 bool task_capture::claim(event_loop& loop) noexcept { return loop.begin_service(); }
 void task_capture::release(event_loop& loop) noexcept { loop.end_service(); }
 
+void task_capture::reserve() noexcept {
+    constexpr std::size_t usual_bytes = // with a short chain of awaits, and a name
+        sizeof(task_record) + sizeof(void*) + 2 * sizeof(coroutine_record) + 16;
+    result_.memory.reserve(std::min<std::size_t>(loop_.load(), limit_) * usual_bytes);
+}
+
 bool task_capture::step(std::chrono::nanoseconds time) {
     if (loop_.is_ending() && stage_ != stage::begin) {
         // The shutdown destroys tasks and rearranges the lists, so start over with what is left.
@@ -96,7 +102,9 @@ void task_capture::begin() {
     groups_ = 0;
     cut_ = false;
     ends_ = {};
+    snapshot_memory memory = std::move(result_.memory); // what is reserved, or left of it
     result_ = {};
+    result_.memory = std::move(memory);
     result_.name = loop_.options_.name.empty() ? "io_context" : loop_.options_.name;
     result_.is_simulated = loop_.driver() != nullptr;
     result_.thread =

@@ -91,6 +91,9 @@ public:
     /// the rest of the last member's tree. So its length does not depend on the clock alone.
     static constexpr std::size_t most_per_step = 8192;
 
+    /// Obtains the memory that the snapshot will probably need. Called before the first step, on
+    /// the thread that waits for the snapshot: the page faults would be a large part of the steps.
+    void reserve() noexcept;
     /// Continues for `time`, or a little longer. Returns whether the snapshot is complete.
     bool step(std::chrono::nanoseconds time);
     /// Takes the cursors out of the loop's lists.

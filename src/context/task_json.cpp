@@ -55,7 +55,7 @@ void begin_coroutine(std::string& out, const backtrace_entry& entry) {
 
 class json_writer {
 public:
-    json_writer(std::string& out, std::span<const context_snapshot> contexts)
+    json_writer(text_output& out, std::span<const context_snapshot> contexts)
         : out_(out), targets_(contexts), times_(contexts) {}
 
     void write(const context_snapshot& context) {
@@ -75,7 +75,7 @@ public:
         out_ += R"(,"tasks":)";
         write(context.tasks, context);
         out_ += R"(,"groups":[)";
-        const char* separator = "";
+        std::string_view separator;
         for (const group_record& group : context.groups) {
             out_ += separator;
             separator = ",";
@@ -117,7 +117,7 @@ private:
 
     void write(const record_list<task_record>& tasks, const context_snapshot& context) {
         out_ += '[';
-        const char* separator = "";
+        std::string_view separator;
         for (const task_record& task : tasks) {
             out_ += separator;
             separator = ",";
@@ -132,10 +132,7 @@ private:
         out_ += R"(","name":)";
         quote(task.name);
         if (task.spawned_at) {
-            out_ += R"(,"file":)";
-            quote(task.spawned_at->file_name());
-            out_ += R"(,"line":)";
-            append_number(out_, task.spawned_at->line());
+            write(*task.spawned_at);
         }
         if (task.deadline_ns != task_owner::no_deadline) {
             out_ += R"(,"limit_s":)";
@@ -154,7 +151,7 @@ private:
         }
         write_details(task.wait, context);
         out_ += R"(,"awaits":[)";
-        const char* separator = "";
+        std::string_view separator;
         for (auto it = task.coroutines.rbegin(); it != task.coroutines.rend(); ++it) {
             if (const std::string& function = symbols_.text(it->function); !function.empty()) {
                 out_ += separator;
@@ -170,6 +167,18 @@ private:
         out_ += R"(],"children":)";
         write(task.children, context);
         out_ += '}';
+    }
+
+    void write(const std::source_location& where) {
+        if (where.file_name() != file_name_) { // most tasks are spawned in the same file
+            file_name_ = where.file_name();
+            file_.clear();
+            append_quoted(file_, file_name_);
+        }
+        out_ += R"(,"file":)";
+        out_ += file_;
+        out_ += R"(,"line":)";
+        append_number(out_, where.line());
     }
 
     void write_details(const wait_record& wait, const context_snapshot& context) {
@@ -263,31 +272,30 @@ private:
 
     void quote(std::string_view text) { append_quoted(out_, text); }
 
-    std::string& out_;
+    text_output& out_;
     const descriptor_targets targets_;
     const wait_times times_;
     symbols symbols_{&begin_coroutine};
+    const char* file_name_ = nullptr;
+    std::string file_; // the same, quoted
 };
 
 } // namespace
 
 std::string to_json(std::span<const context_snapshot> contexts) {
-    constexpr std::size_t usual_bytes = 384; // per task
-    std::size_t tasks = 1;
-    for (const context_snapshot& context : contexts) {
-        tasks += context.tasks.size();
-    }
     std::string text;
-    text.reserve(usual_bytes * tasks);
-    text += R"({"contexts":[)";
-    json_writer writer(text, contexts);
-    const char* separator = "";
+    reserve_for(text, contexts, 384);
+    text_output out(text);
+    out += R"({"contexts":[)";
+    json_writer writer(out, contexts);
+    std::string_view separator;
     for (const context_snapshot& context : contexts) {
-        text += separator;
+        out += separator;
         separator = ",";
         writer.write(context);
     }
-    text += "]}\n";
+    out += "]}\n";
+    out.flush();
     return text;
 }
 

@@ -205,6 +205,7 @@ void job::end_wait() {
 
 context_snapshot job::run(event_loop& loop, std::size_t limit) {
     const auto self = std::make_shared<job>(loop, limit);
+    self->capture_.reserve();
     {
         const std::scoped_lock lock(all().mutex);
         all().jobs.push_back(self.get());
@@ -234,6 +235,7 @@ context_snapshot job::run(event_loop& loop, std::size_t limit) {
 context_snapshot take_snapshot(event_loop& loop, std::size_t limit) {
     if (loop.on_owner_thread() || loop.driver() != nullptr) { // a simulated world has one thread
         task_capture capture(loop, limit);
+        capture.reserve();
         static_cast<void>(capture.step(task_capture::unlimited));
         return capture.take();
     }

@@ -16,7 +16,7 @@ namespace coil::detail {
 namespace {
 
 /// ` 10.0.0.3:5123, nothing received for 4.200 s`
-void append_target(std::string& out, const descriptor_target& target) {
+void append_target(text_output& out, const descriptor_target& target) {
     if (target.text.empty()) {
         return;
     }
@@ -38,22 +38,32 @@ public:
     /// Null if no task with this frame is listed.
     [[nodiscard]] const task_record* find(const void* frame) {
         if (found_.empty()) { // few dumps have a holder
-            visit([this](const task_record& task) {
-                if (task.wait.holder != nullptr) {
-                    found_.emplace(task.wait.holder, nullptr);
-                }
-            });
-            visit([this](const task_record& task) {
-                if (const auto it = found_.find(task.frame); it != found_.end()) {
-                    it->second = &task;
-                }
-            });
+            index();
         }
-        const auto it = found_.find(frame);
-        return it != found_.end() ? it->second : nullptr;
+        if (frame != last_) { // one lock often has many waiters
+            const auto it = found_.find(frame);
+            last_ = frame;
+            last_found_ = it != found_.end() ? it->second : nullptr;
+        }
+        return last_found_;
     }
 
 private:
+    void index() {
+        const void* previous = nullptr;
+        visit([this, &previous](const task_record& task) {
+            if (task.wait.holder != nullptr && task.wait.holder != previous) {
+                previous = task.wait.holder;
+                found_.try_emplace(previous, nullptr);
+            }
+        });
+        visit([this](const task_record& task) {
+            if (const auto it = found_.find(task.frame); it != found_.end()) {
+                it->second = &task;
+            }
+        });
+    }
+
     template <class Function>
     void visit(Function f) const {
         for (const context_snapshot& context : contexts_) {
@@ -63,9 +73,11 @@ private:
 
     std::span<const context_snapshot> contexts_;
     std::unordered_map<const void*, const task_record*> found_;
+    const void* last_ = nullptr;
+    const task_record* last_found_ = nullptr;
 };
 
-void append_holder(std::string& out, const task_record& waiting, holders& all) {
+void append_holder(text_output& out, const task_record& waiting, holders& all) {
     if (waiting.wait.is_locked_shared) {
         out += ", locked shared";
         return;
@@ -94,7 +106,7 @@ struct details {
     const wait_times times;
 };
 
-void append_operation(std::string& out, const wait_record& wait, const details& known,
+void append_operation(text_output& out, const wait_record& wait, const details& known,
                       const context_snapshot& context) {
     out += uring::detail::opcode_name(wait.opcode);
     if (wait.fd >= 0) {
@@ -107,7 +119,7 @@ void append_operation(std::string& out, const wait_record& wait, const details& 
 }
 
 /// `, for 2.200 s, limit in 0.800 s`
-void append_times(std::string& out, const task_record& task, const details& known,
+void append_times(text_output& out, const task_record& task, const details& known,
                   const context_snapshot& context) {
     const wait_record& wait = task.wait;
     if (const std::int64_t ns = known.times.of(task, context); ns >= 0) {
@@ -128,7 +140,7 @@ void append_times(std::string& out, const task_record& task, const details& know
 }
 
 /// `, 3 of 16`
-void append_fill(std::string& out, const channel_fill& fill) {
+void append_fill(text_output& out, const channel_fill& fill) {
     if (fill.is_unbounded) {
         out += ", unbounded";
         return;
@@ -139,7 +151,7 @@ void append_fill(std::string& out, const channel_fill& fill) {
     append_number(out, fill.capacity);
 }
 
-void append_wait(std::string& out, const task_record& task, details& known,
+void append_wait(text_output& out, const task_record& task, details& known,
                  const context_snapshot& context) {
     const wait_record& wait = task.wait;
     switch (wait.kind) {
@@ -198,18 +210,22 @@ void append_wait(std::string& out, const task_record& task, details& known,
 
 class text_writer {
 public:
-    text_writer(std::string& out, std::span<const context_snapshot> contexts)
+    text_writer(text_output& out, std::span<const context_snapshot> contexts)
         : out_(out), known_(contexts) {}
 
     void write(const context_snapshot& context) {
-        out_ += "context " + context.name + ": ";
+        out_ += "context ";
+        out_ += context.name;
+        out_ += ": ";
         if (context.result == context_snapshot::how::no_answer) {
             out_ += "no answer within 2 s: a coroutine blocks its thread\n";
             return;
         }
         append_count(out_, context.top_level, " task", " tasks");
         if (context.arriving > 0) {
-            out_ += ", " + std::to_string(context.arriving) + " in its inbox";
+            out_ += ", ";
+            append_number(out_, context.arriving);
+            out_ += " in its inbox";
         }
         out_ += context.result == context_snapshot::how::cut ? ", not all of them shown\n" : "\n";
         write("task", context.tasks, context.omitted, 1, context);
@@ -300,7 +316,7 @@ private:
         }
     }
 
-    std::string& out_;
+    text_output& out_;
     details known_;
     symbols symbols_;
 };
@@ -308,17 +324,14 @@ private:
 } // namespace
 
 std::string to_text(std::span<const context_snapshot> contexts) {
-    constexpr std::size_t usual_bytes = 192; // per task
     std::string text;
-    std::size_t tasks = 1;
-    for (const context_snapshot& context : contexts) {
-        tasks += context.tasks.size();
-    }
-    text.reserve(usual_bytes * tasks);
-    text_writer writer(text, contexts);
+    reserve_for(text, contexts, 192);
+    text_output out(text);
+    text_writer writer(out, contexts);
     for (const context_snapshot& context : contexts) {
         writer.write(context);
     }
+    out.flush();
     return text;
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include "huge_pages.hpp"
 #include "task_snapshot.hpp"
+#include "text_output.hpp"
 #include "utf8.hpp"
 
 #include <coil/core/backtrace.hpp>
@@ -20,27 +22,39 @@
 
 namespace coil::detail {
 
-template <class Number>
-void append_number(std::string& out, Number number, int base = 10) {
+// `Text` is a std::string or a text_output.
+
+template <class Text, class Number>
+void append_number(Text& out, Number number, int base = 10) {
     std::array<char, 24> text; // NOLINT(*-member-init)
-    out.append(text.data(),
-               std::to_chars(text.data(), text.data() + text.size(), number, base).ptr);
+    const char* const end = std::to_chars(text.data(), text.data() + text.size(), number, base).ptr;
+    out.append(text.data(), static_cast<std::size_t>(end - text.data()));
 }
 
 /// "1 child", "2 children".
-inline void append_count(std::string& out, std::size_t number, std::string_view one,
-                         std::string_view many) {
+template <class Text>
+void append_count(Text& out, std::size_t number, std::string_view one, std::string_view many) {
     append_number(out, number);
     out += number == 1 ? one : many;
 }
 
-inline void append_hex(std::string& out, const void* address) {
-    out += "0x";
-    append_number(out, reinterpret_cast<std::uintptr_t>(address), 16);
+template <class Text>
+void append_hex(Text& out, const void* address) {
+    std::array<char, 2 + 2 * sizeof address> text; // NOLINT(*-member-init)
+    auto rest = reinterpret_cast<std::uintptr_t>(address);
+    std::size_t at = text.size();
+    do {
+        text[--at] = "0123456789abcdef"[rest % 16];
+        rest /= 16;
+    } while (rest != 0);
+    text[--at] = 'x';
+    text[--at] = '0';
+    out.append(text.data() + at, text.size() - at);
 }
 
 /// With three decimal places.
-inline void append_seconds(std::string& out, std::int64_t ns) {
+template <class Text>
+void append_seconds(Text& out, std::int64_t ns) {
     if (ns < 0) {
         out += '-';
     }
@@ -51,12 +65,14 @@ inline void append_seconds(std::string& out, std::int64_t ns) {
                              static_cast<char>('0' + ms % 10)};
     out.append(decimals, sizeof decimals);
 }
-inline void append_seconds(std::string& out, double s) {
+template <class Text>
+void append_seconds(Text& out, double s) {
     append_seconds(out, static_cast<std::int64_t>(s * 1e9));
 }
 
 /// ` 'name'`, or nothing.
-inline void append_name(std::string& out, std::string_view name) {
+template <class Text>
+void append_name(Text& out, std::string_view name) {
     if (!name.empty()) {
         out += " '";
         out += name;
@@ -66,16 +82,20 @@ inline void append_name(std::string& out, std::string_view name) {
 
 /// Appends `text` as a JSON string. Each byte that is not part of valid UTF-8 becomes U+FFFD: names
 /// of files, sockets and functions may contain any bytes.
-inline void append_quoted(std::string& out, std::string_view text) {
+template <class Text>
+void append_quoted(Text& out, std::string_view text) {
     const auto is_plain = [](char c) {
         const auto byte = static_cast<unsigned char>(c);
         return c != '"' && c != '\\' && byte >= 0x20 && byte < 0x80;
     };
     out += '"';
     for (;;) {
-        const auto plain = std::find_if_not(text.begin(), text.end(), is_plain);
-        out.append(text.begin(), plain);
-        text.remove_prefix(static_cast<std::size_t>(plain - text.begin()));
+        std::size_t plain = 0;
+        while (plain < text.size() && is_plain(text[plain])) {
+            ++plain;
+        }
+        out.append(text.data(), plain);
+        text.remove_prefix(plain);
         if (text.empty()) {
             break;
         }
@@ -89,9 +109,9 @@ inline void append_quoted(std::string& out, std::string_view text) {
         } else if (static_cast<unsigned char>(c) < 0x20) {
             std::array<char, 8> escaped{};
             std::snprintf(escaped.data(), escaped.size(), "\\u%04x", static_cast<unsigned>(c));
-            out += escaped.data();
+            out += std::string_view(escaped.data());
         } else {
-            out.append(text.substr(0, size));
+            out += text.substr(0, size);
         }
         text.remove_prefix(std::max<std::size_t>(size, 1));
     }
@@ -122,6 +142,13 @@ private:
     };
 
     const known& look_up(const void* function) {
+        recent& last = recent_[reinterpret_cast<std::uintptr_t>(function) / 16 % recent_.size()];
+        if (last.function != function) {
+            last = {function, &look_up_all(function)};
+        }
+        return *last.found;
+    }
+    const known& look_up_all(const void* function) {
         const auto [it, is_new] = known_.try_emplace(function);
         if (is_new) {
             known& one = it->second;
@@ -134,9 +161,32 @@ private:
         return it->second;
     }
 
+    struct recent {
+        const void* function = nullptr;
+        const known* found = nullptr;
+    };
+
     writes* write_;
     std::unordered_map<const void*, known> known_;
+    std::array<recent, 64> recent_{}; // saves most look-ups in `known_`
 };
+
+/// Reserves memory for a text about all tasks.
+inline void reserve_for(std::string& text, std::span<const context_snapshot> contexts,
+                        std::size_t bytes_per_task) {
+    std::size_t tasks = 1;
+    for (const context_snapshot& context : contexts) {
+        tasks += context.tasks.size();
+    }
+    text.reserve(bytes_per_task * tasks);
+    // With the GNU C library the address shows that the memory is a mapping of its own, so that the
+    // advice ends with the string. Memory of the heap is left alone.
+    constexpr std::size_t page = 4096;
+    if (text.capacity() >= 2 * huge_page &&
+        reinterpret_cast<std::uintptr_t>(text.data()) % page == 2 * sizeof(std::size_t)) {
+        advise_huge_pages(text.data(), text.capacity());
+    }
+}
 
 /// In nanoseconds; negative: unknown.
 inline std::int64_t age_of(const task_record& task, const context_snapshot& context) noexcept {

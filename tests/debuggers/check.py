@@ -167,7 +167,7 @@ def check_printers(where, said, program, count):
 
 def check_contexts(where, said, count):
     contexts = said['coil contexts']
-    expect(re.search(r'^context main: %d tasks, running on thread \d+ \(LWP \d+' % (8 * count + 6), contexts, re.M),
+    expect(re.search(r'^context main: %d tasks, running on thread \d+ \(LWP [^)]*\), event' % (8 * count + 6), contexts, re.M),
            where + ': ' + contexts)
     expect(re.search(r'^context other: %d tasks?, running on thread \d+ \(LWP' % count, contexts, re.M),
            where + ': ' + contexts)

@@ -34,6 +34,18 @@ ENUMERATIONS = [
     (['idle', 'prepared', 'queued'], 'context/detail/op_state.hpp', 'enum class phase : std::uint8_t {'),
     (['free', 'running', 'serviced'], 'context/detail/listed_loop.hpp', 'enum class use : unsigned char {'),
 ]
+# A symbol as the debugger writes it, and the name of the coroutine.
+COROUTINES = [
+    ('serves(int) (.resume)', 'serves(int)'),
+    ('serves(serves(int)::_Z6servesi.Frame*) [clone .actor]', 'serves(int)'),
+    # Constrained templates, which demanglers do not know.
+    ('_ZN4coil4copyITkNS_11byte_sourceENS_3net6socketETkNS_9byte_sinkES2_EENS_4taskImEERT_RT0_.resume', 'coil::copy<...>'),
+    ('_ZN4coil12rate_limitedIRNS_3net6socketEE9read_someENS_14mutable_bufferEQ11byte_sourceIT_E.resume',
+     'coil::rate_limited<...>'),
+    ('_ZNK12_GLOBAL__N_14part4copyEQ1x', '(anonymous namespace)::part::copy'),
+    ('_Z99too_short', '_Z99too_short'),
+    ('main', 'main'),
+]
 
 
 def strings(path):
@@ -56,6 +68,9 @@ def main():
     if 'nothing = std::numeric_limits<int>::min()' not in (HEADERS / 'net/detail/socket_element.hpp').read_text() or (
             printers.NO_DESCRIPTOR != -2**31):
         problems.append('printers.NO_DESCRIPTOR')
+    for symbol, wanted in COROUTINES:
+        if names.coroutine(symbol) != wanted:
+            problems.append('names.coroutine(%r) is %r' % (symbol, names.coroutine(symbol)))
     for problem in problems:
         print('tools/debuggers/coil_debug does not match the library: ' + problem)
     return 1 if problems else 0

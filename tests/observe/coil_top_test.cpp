@@ -34,6 +34,16 @@ task<> holds(mutex& m) {
     co_await m.lock();
     co_await sleep_for(1h);
 }
+task<> locks_two(mutex& first, mutex& second, event& both) {
+    co_await first.lock();
+    co_await both.wait();
+    co_await second.lock();
+}
+task<> sends(channel<int>& c) { co_await c.send(1); }
+task<> session_with_a_limit(int fd) {
+    char c = 0;
+    co_await timeout(io::recv(fd, mutable_buffer(&c, 1)), 1h);
+}
 [[gnu::noinline]] void blocks_for(std::chrono::milliseconds time) {
     std::this_thread::sleep_for(time);
     asm volatile("" ::: "memory"); // no tail call
@@ -218,6 +228,19 @@ TEST_F(CoilTop, ShowsTheHolderOfTheLockThatOthersWaitFor) {
     }
     EXPECT_EQ(count_of(text, "\n"), 3U) << text;
     EXPECT_EQ(count_of(text, " 'the holder' in watched::waits"), 3U) << text;
+
+    const std::string locks = run("--locks --filter 'the holder'");
+    EXPECT_EQ(count_of(locks, "       3 mutex at 0x"), 1U) << locks;
+    EXPECT_EQ(count_of(locks, ", locked by 'the holder' (0x"), 1U) << locks;
+    EXPECT_EQ(count_of(locks, "\n  the holder: other: the holder: sleep, "), 1U) << locks;
+    EXPECT_EQ(count_of(locks, "\n    #0 watched::holds(coil::mutex&) ["), 1U) << locks;
+    EXPECT_EQ(count_of(locks, "\n  waiting: 3 a waiter\n"), 1U) << locks;
+    EXPECT_EQ(count_of(locks, "deadlock"), 0U) << locks;
+    // The lock that no task holds is waited for by more.
+    EXPECT_TRUE(run("--locks").starts_with("      20 mutex at 0x")) << run("--locks");
+    EXPECT_EQ(count_of(run("--once --delay 0.1"), ", locked by 'the holder' (0x"), 1U);
+    const std::string document = run("--json --delay 0.1");
+    EXPECT_EQ(count_of(document, "\"holder_waits_for\": \"sleep, "), 1U) << document;
     other_.stop(); // before the mutex is destroyed
     other_.join();
 }
@@ -268,6 +291,61 @@ TEST_F(CoilTop, PoolsOfThreads) {
         1U)
         << text;
     go_on.release(3);
+}
+
+TEST_F(CoilTop, LocksThatWaitForEachOther) {
+    mutex first;
+    mutex second;
+    event both;
+    other_.co_spawn(watched::locks_two(first, second, both), "left");
+    other_.co_spawn(watched::locks_two(second, first, both), "right");
+    std::string text;
+    for (int i = 0; count_of(text, ": event at 0x") != 2 && i < 100; ++i) {
+        text = run("--tasks --filter other:");
+    }
+    both.set(); // each has a lock
+    for (int i = 0; count_of(text, ", a deadlock\n") != 2 && i < 100; ++i) {
+        text = run("--locks --filter deadlock");
+    }
+    EXPECT_EQ(count_of(text, ", a deadlock\n"), 2U) << text;
+    EXPECT_EQ(count_of(text, "  a deadlock: 'left', which waits for 'right', which waits for "
+                             "'left'\n"),
+              1U)
+        << text;
+    other_.stop(); // before the mutexes are destroyed
+    other_.join();
+}
+
+TEST_F(CoilTop, LongestIdleFirst) {
+    std::this_thread::sleep_for(50ms);
+    const tcp_pair later;
+    other_.co_spawn(watched::session(later.server), "later");
+    std::string text;
+    for (int i = 0; count_of(text, "\n") != 2 && i < 100; ++i) {
+        text = run("--tasks --idle 0.001");
+    }
+    const auto session = text.find("main: session: recv");
+    EXPECT_LT(session, text.find("other: later: recv")) << text;
+    EXPECT_EQ(session, 0U) << text;
+    other_.stop();
+    other_.join();
+}
+
+TEST_F(CoilTop, TimesAndChannels) {
+    channel<int> full(2);
+    ASSERT_TRUE(full.try_send(1));
+    ASSERT_TRUE(full.try_send(2));
+    other_.co_spawn(watched::sends(full), "sender");
+    other_.co_spawn(watched::session_with_a_limit(pair_.client), "limited");
+    std::string text;
+    for (int i = 0; count_of(text, "\n") != 2 && i < 100; ++i) {
+        text = run("--tasks --filter other:");
+    }
+    EXPECT_EQ(count_of(text, ", 2 of 2 in watched::sends"), 1U) << text;
+    EXPECT_EQ(count_of(text, ", limit in 60 min in watched::session_with_a_limit"), 1U) << text;
+    EXPECT_EQ(count_of(text, ", for "), 1U) << text;
+    other_.stop(); // before the channel is destroyed
+    other_.join();
 }
 
 TEST_F(CoilTop, OnATerminalWithKeys) {

@@ -35,7 +35,7 @@ class Terminal:
     def __init__(self, command):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('HHHH', 40, 140, 0, 0))
+            fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('HHHH', 48, 140, 0, 0))
             os.execvp(command[0], command)
         self.text = ''
 

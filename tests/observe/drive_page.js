@@ -43,6 +43,9 @@ async function drive() {
     heading("frames", "count").click();
     await until("no frames by count", () => shows("frames", 0, ["watched::sleeps", "watched::waits", "watched::session"]));
 
+    await until("no lock", () => column("locks", 0)[0]?.startsWith("mutex at 0x") && shows("locks", 1, ["20"]) &&
+        shows("locks", 2, ["not locked by a task that is listed"]));
+
     const stall = () => column("stalls", 0).indexOf("watched::blocks_for");
     await until("no stall", () => column("stalls", 3)[stall()] === "blocker");
     if (!/^[3-9][0-9][0-9]\.[0-9] ms$/.test(column("stalls", 4)[stall()]))

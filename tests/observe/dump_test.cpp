@@ -3,6 +3,8 @@
 #include "support.hpp"
 #include "support/descriptors.hpp"
 
+#include <atomic>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -178,6 +180,53 @@ TEST(DumpTasks, ShowsWhatIsReadyOrElsewhere) {
         here.stop();
     }(ctx, done));
     ctx.run();
+}
+
+struct gate {
+    std::atomic<bool> is_open = false;
+    std::atomic<bool> was_passed = false;
+
+    void open() {
+        is_open = true;
+        is_open.notify_all();
+        was_passed.wait(false);
+    }
+};
+async_task<int, new_thread_executor> passes(std::shared_ptr<gate> one) {
+    one->is_open.wait(false);
+    one->was_passed = true;
+    one->was_passed.notify_all();
+    co_return 1;
+}
+
+TEST(DumpTasks, ShowsWhoAwaitsAnAsyncTask) {
+    io_context ctx;
+    ctx.co_spawn([](io_context& here) -> task<> {
+        const auto one = std::make_shared<gate>();
+        here.co_spawn([](std::shared_ptr<gate> its) -> task<> { co_await passes(its); }(one));
+        co_await sleep_for(1ms);
+        const std::string text = here.dump_tasks();
+        EXPECT_EQ(count_of(text, ": work on another thread\n"), 1U) << text;
+        EXPECT_EQ(count_of(text, ": running, or suspended"), 1U) << text;
+        one->open();
+    }(ctx));
+    ctx.run();
+}
+
+/// The context ends while an async_task goes on that one of its tasks awaits.
+TEST(DumpTasks, AnAwaitedAsyncTaskDoesNotDelayTheEnd) {
+    const auto one = std::make_shared<gate>();
+    {
+        io_context ctx;
+        ctx.co_spawn([](std::shared_ptr<gate> its) -> task<> { co_await passes(its); }(one));
+        ctx.co_spawn([](io_context& here) -> task<> {
+            co_await sleep_for(1ms);
+            here.stop();
+        }(ctx));
+        ctx.run();
+    }
+    EXPECT_FALSE(one->was_passed);
+    one->open();
 }
 
 TEST(DumpTasks, StopsAtItsLimit) {

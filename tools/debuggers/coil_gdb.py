@@ -77,6 +77,8 @@ class Gdb:
             frame = gdb.selected_frame()
         result = []
         for thread in gdb.selected_inferior().threads():
+            if (thread.name or '').startswith(KERNEL_WORKER):
+                continue
             thread.switch()
             result.append((describe(thread), self.current_loop()))
         if selected is not None:
@@ -144,6 +146,10 @@ def symbols_of(address):
             seen.add(inner.start)
             yield from inner
         pc += 1 if inner is None else max(1, min(inner.end, end) - pc)
+
+
+# Of io_uring. Its registers are those of the thread that it works for, and so are its thread-local variables.
+KERNEL_WORKER = 'iou-'
 
 
 def describe(thread):

@@ -143,10 +143,11 @@ public:
     }
 
     template <bool Takes>
-    class awaiter : detail::remote_op, detail::async_state_base::waiter {
+    class awaiter : detail::remote_op, detail::away_node, detail::async_state_base::waiter {
     public:
         explicit awaiter(detail::async_state<T>& state) noexcept
-            : detail::async_state_base::waiter(static_cast<detail::remote_op&>(*this)),
+            : detail::away_node(&is_still_away),
+              detail::async_state_base::waiter(static_cast<detail::remote_op&>(*this)),
               state_(state) {}
         ~awaiter() {
             on_stop_.reset();
@@ -173,17 +174,23 @@ public:
             if (above.token.stop_possible()) {
                 on_stop_.emplace(above.token, leaver{*this});
             }
+            detail::event_loop* const loop = target().loop;
             const auto answer = state_.add(*this, above.token);
             if (answer == detail::async_state_base::answer::waits) {
-                return suspend();
+                if (!suspend()) {
+                    return false;
+                }
+                if (loop != nullptr) { // otherwise this may have been destroyed
+                    go_away(loop->tasks().away(), nearest());
+                }
+                return true;
             }
             this->refused = answer == detail::async_state_base::answer::stopped;
             end();
             return false;
         }
         T await_resume() {
-            on_stop_.reset();
-            end();
+            discard();
             throw_if_executor_lost("co_await of an async_task");
             if (this->refused) [[unlikely]] {
                 detail::throw_async_left();
@@ -202,6 +209,7 @@ public:
         /// Used by combinators instead of await_resume(): the result stays with the task.
         void discard() noexcept {
             on_stop_.reset();
+            come_back();
             end();
         }
 
@@ -210,6 +218,10 @@ public:
             awaiter& self;
             void operator()() const noexcept { self.state_.leave(self); }
         };
+
+        /// A shutdown need not wait: the async_task does not refer to this frame once the
+        /// destructor has withdrawn the await.
+        static bool is_still_away(detail::away_node&, request) noexcept { return false; }
 
         detail::async_state<T>& state_;
         std::optional<inplace_stop_callback<leaver>> on_stop_;

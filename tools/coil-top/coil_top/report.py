@@ -94,6 +94,7 @@ class Reading:
             result |= {
                 'blocked': self.dump.blocked,
                 'complete': self.dump.is_complete,
+                'locks': [lock.document() for lock in self.dump.locks()[:most]],
                 'waits': dict(self.dump.waits.most_common(most)),
                 'names': dict(self.dump.labels().most_common(most)),
                 'frames': [{'function': name, 'count': count, 'bytes': total}
@@ -146,6 +147,11 @@ class Reading:
             yield f'{name}: no answer within 2 s: a coroutine blocks its thread'
         if not dump.is_complete:
             yield 'Not all tasks are counted below: see --limit.'
+        locks = [lock.line() for lock in dump.locks()]
+        if shown := [line for line in locks if matching in line]:
+            yield ''
+            yield 'TASKS THAT WAIT FOR A LOCK'
+            yield from _cut(shown, most)
         for title, counts in (('TASKS BY WHAT THEY WAIT FOR', dump.waits), ('TASKS BY NAME', dump.labels())):
             yield ''
             yield title

@@ -2,6 +2,8 @@
 
 import collections
 
+from .locks import locks_of
+
 
 class Task:
     def __init__(self, record, context, level):
@@ -17,6 +19,9 @@ class Task:
         self.peer = record.get('peer')
         self.idle = record.get('idle_s')
         self.wait = _wait(record)
+        self.object = record.get('object')  # 'mutex' and the like
+        self.address = record.get('address')  # of the object
+        self.is_locked_shared = record.get('locked_shared', False)
         self.holder = record.get('locked_by')  # the frame of a task
 
     @property
@@ -77,6 +82,22 @@ def size(count):
 
 
 def _wait(record):
+    """What a task waits for, and the times that are known about it."""
+    text = _object(record)
+    if 'elements' in record:
+        text += f", {record['elements']} of {record['capacity']}"
+    if record.get('unbounded'):
+        text += ', unbounded'
+    if 'waits_s' in record:
+        text += f", for {duration(record['waits_s'])}"
+    if 'call_limit_s' in record:
+        text += f", limit in {duration(record['call_limit_s'])}"
+    if 'call_limit_total_s' in record:
+        text += f", limit of {duration(record['call_limit_total_s'])}"
+    return text
+
+
+def _object(record):
     kind = record['waits_for']
     if kind in ('operation', 'queued', 'stream'):
         text = record['call'] + (f" fd {record['fd']}" if record['fd'] >= 0 else '')
@@ -164,6 +185,12 @@ class Dump:
                 sizes[name] += coroutine.get('bytes', 0)
         return sorted(((name, counts[name], sizes[name]) for name in counts), key=lambda row: (-row[2], -row[1], row[0]))
 
+    def locks(self):
+        return locks_of(self.tasks)
+
     def matching(self, text, idle):
-        return [task for task in self.tasks
-                if text in task.line() and (idle is None or (task.idle is not None and task.idle >= idle))]
+        """With `idle`, the longest idle first."""
+        if idle is None:
+            return [task for task in self.tasks if text in task.line()]
+        return sorted((task for task in self.tasks if task.idle is not None and task.idle >= idle and text in task.line()),
+                      key=lambda task: -task.idle)

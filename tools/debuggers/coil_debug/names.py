@@ -1,6 +1,7 @@
 """The names of coroutines and of what they wait for."""
 
 import os
+import re
 
 # The values of uring::opcode, with the names of the man pages.
 CALLS = """
@@ -43,7 +44,23 @@ def coroutine(symbol):
     for suffix in (' (.resume)', ' [clone .resume]', ' [clone .actor]', ' (.actor)'):
         if symbol.endswith(suffix):
             return symbol[:-len(suffix)]
-    return symbol
+    return leading(symbol) or symbol
+
+
+def leading(symbol):
+    """The qualified name with which a mangled symbol begins, followed by `<...>` if template arguments follow it; nothing
+    if it begins otherwise. Demanglers do not know the newest manglings, such as those of constrained templates, but these
+    come behind the name. As leading_name() in src/core/symbols.cpp."""
+    match = re.match(r'_Z(N[rVKRO]*)?', symbol)
+    at, parts = match.end() if match else len(symbol), []
+    while part := re.match(r'L?([1-9]\d*)', symbol[at:]):
+        begin = at + part.end()
+        at = begin + int(part[1])
+        if at > len(symbol):
+            break
+        text = symbol[begin:at]
+        parts.append('(anonymous namespace)' if text.startswith('_GLOBAL__N') else text)
+    return '::'.join(parts) + ('<...>' if parts and symbol[at:at + 1] == 'I' else '')
 
 
 def place(line):
