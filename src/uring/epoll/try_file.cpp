@@ -45,7 +45,11 @@ ssize_t move_now(const epoll_request& r, const rest_of& rest, bool in) noexcept 
     };
     const ::off_t offset = offset_of(r);
     const ssize_t n = move(offset);
-    return n == -ESPIPE && offset != -1 ? move(-1) : n;
+    if (n != -ESPIPE || offset == -1) {
+        return n;
+    }
+    // As in the kernel, sockets refuse a position, and other files without one ignore it.
+    return r.entry.off != 0 && is_socket(r.file) ? n : move(-1);
 }
 
 } // namespace
@@ -106,11 +110,11 @@ int epoll_backend::try_read(epoll_request& r) noexcept {
         return by_worker;
     }
     if (r.multishot() && is_file(*r.on)) {
-        return -EBADFD;
+        return is_file_open(r.file) ? -EBADFD : -EBADF;
     }
     for (int parts = 0;; ++parts) {
         if (const int error = select(r); error != 0) {
-            return error;
+            return is_file_open(r.file) ? error : -EBADF;
         }
         const rest_of rest(r);
         ssize_t n = move_now(r, rest, true);
