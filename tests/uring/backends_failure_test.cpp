@@ -6,6 +6,7 @@
 #include <coil/uring/registered_files.hpp>
 
 #include <array>
+#include <cstring>
 #include <initializer_list>
 #include <limits>
 #include <string>
@@ -171,6 +172,7 @@ TEST_P(BothBackendsFailure, G13_InvalidArgumentsCancelAChainBeforeItBegins) {
         {"unlinkat", {prep::unlinkat(AT_FDCWD, "", 0), -ENOENT}},
         {"openat", {prep::openat(AT_FDCWD, "", O_RDONLY), -ENOENT}},
         {"fgetxattr", {prep::fgetxattr(p.in, "", nullptr, 0), -ERANGE}},
+        {"mkdirat", {prep::mkdirat(AT_FDCWD, nullptr, 0), -EFAULT}},
     };
     for (const auto& [name, entry] : all) {
         SCOPED_TRACE(name);
@@ -211,12 +213,73 @@ TEST_P(BothBackendsFailure, AFileThatIsNoSocketIsFoundBeforeABufferOrCommand) {
     if (r.supports(opcode::futex_wait)) { // commands to sockets are of the same age
         EXPECT_EQ(run(r, prep::setsockopt(p.in, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one)),
                   -EOPNOTSUPP);
+        sqe unknown = prep::setsockopt(-1, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+        unknown.cmd_op = 99;
+        EXPECT_EQ(run(r, unknown), -EBADF);
     }
     sqe message = prep::msg_ring(-1, 0, 0);
     message.file_index = 1;
     EXPECT_EQ(run(r, message), -EBADF);
     const descriptor path{::open("/", O_PATH | O_CLOEXEC)};
     EXPECT_EQ(run(r, prep::read_multishot(path, 0, 0, 1)), -EBADF);
+}
+
+TEST_P(BothBackendsFailure, AMessageWithDataHasACompletion) {
+    ring r{small(), make()};
+    EXPECT_EQ(run(r, prep::msg_ring(r.native_handle(), 1, 2, msg_ring_flag::cqe_skip)), -EINVAL);
+    EXPECT_TRUE(is_quiet(r, 1ms));
+}
+
+TEST_P(BothBackendsFailure, G3_ACancelByFileFindsADirectDescriptorByItsFlag) {
+    ring r{small(), make()};
+    registered_files table{r, 8};
+    const pipe_pair p;
+    const std::array<int, 1> files{p.in};
+    table.update(3, files);
+    char byte = 0;
+    sqe cancel = prep::cancel(0, cancel_flag::fd);
+    cancel.fd = 3;
+    queue(r, prep::read(3, &byte, 1, 0), 7, sqe_flag::fixed_file);
+    ASSERT_EQ(r.submit(), 1);
+    EXPECT_EQ(run(r, cancel, sqe_flag::fixed_file), 0);
+    EXPECT_EQ(next(r).res, -ECANCELED);
+    cancel.fd = 4;
+    EXPECT_EQ(run(r, cancel, sqe_flag::fixed_file), -EBADF);
+}
+
+// Files without non-blocking transfers answer -EOPNOTSUPP for that reason alone.
+TEST_P(BothBackendsFailure, FlagsOfATransferAreLeftToTheFile) {
+    ring r{small(), make()};
+    const descriptor file{::memfd_create("file", MFD_CLOEXEC)};
+    sqe write = prep::write(file, "abc", 3, 0);
+    for (const std::uint32_t flags : {0x80U, 0x100U}) { // RWF_DONTCACHE, RWF_NOSIGNAL
+        const ::iovec part{const_cast<char*>("abc"), 3};
+        const int wanted = outcome(::pwritev2(file, &part, 1, 0, static_cast<int>(flags)));
+        write.rw_flags = flags;
+        EXPECT_EQ(run(r, write), wanted) << flags;
+    }
+    write.rw_flags = 1; // RWF_HIPRI
+    EXPECT_EQ(run(r, write), -EINVAL);
+}
+
+// As for a receive that is not multishot, but the buffer has a header, too.
+TEST_P(BothBackendsFailure, TheLengthOfAVectorLimitsTheBufferOfAMultishotMessage) {
+    ring r{small(), make()};
+    const stream_pair s{SOCK_DGRAM};
+    std::array<char, 256> memory{};
+    EXPECT_EQ(run(r, prep::provide_buffers(memory.data(), 128, 2, 1, 0)), 0);
+    EXPECT_EQ(::send(s.b, "datagram", 8, 0), 8);
+    ::iovec part{nullptr, sizeof(recvmsg_out) - 1};
+    ::msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    EXPECT_EQ(run(r, prep::recvmsg_multishot(s.a, &message, 0, 1)), -EFAULT);
+    part.iov_len = sizeof(recvmsg_out) + 4;
+    const cqe c = complete(r, prep::recvmsg_multishot(s.a, &message, 0, 1));
+    EXPECT_EQ(c.res, static_cast<int>(part.iov_len));
+    recvmsg_out out{};
+    std::memcpy(&out, &memory[std::size_t{128} * (c.flags >> cqe_flag::buffer_shift)], sizeof out);
+    EXPECT_EQ(out.flags, std::uint32_t{MSG_TRUNC});
 }
 
 // ---- poll_first

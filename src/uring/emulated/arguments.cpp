@@ -179,7 +179,7 @@ int emulation::build_iovec(request& r) noexcept {
         r.parts_ = r.header.msg_iov;
         r.part_count_ = static_cast<unsigned>(r.header.msg_iovlen);
         if (r.selects()) {
-            r.one_ = r.part_count_ == 1 && !r.multishot_ ? *r.parts_ : ::iovec{};
+            r.one_ = r.part_count_ == 1 ? *r.parts_ : ::iovec{};
             r.parts_ = nullptr;
             r.part_count_ = 0;
         }

@@ -309,6 +309,11 @@ int emulation::check_flags(request& r) noexcept {
         return check_send(r);
     case opcode::uring_cmd:
         return check_command(r);
+    case opcode::async_cancel:
+        if (r.has(sqe_flag::fixed_file)) {
+            r.entry.cancel_flags |= cancel_flag::fd_fixed; // has a meaning with cancel_flag::fd
+        }
+        return check_core(s);
     default:
         return check_core(s);
     }

@@ -42,6 +42,7 @@ public:
     /// `if_empty`: the error of an empty string, or 0.
     void add_text(std::uint64_t& where, int if_empty) noexcept {
         if (where == 0) {
+            fail(if_empty != 0 ? -EFAULT : 0);
             return;
         }
         const std::size_t size = readable_text(pointer<const char>(where));

@@ -128,7 +128,7 @@ int epoll_backend::begin_call(epoll_request& r) noexcept {
         // io_uring supports getsockopt for this level only.
         const bool gets = s.cmd_op == socket_command::getsockopt && s.sockopt.level == SOL_SOCKET;
         const bool known = gets || s.cmd_op == socket_command::setsockopt;
-        const int result = known ? plain_call(r) : -EOPNOTSUPP;
+        const int result = known ? plain_call(r) : is_open(r.file) ? -EOPNOTSUPP : -EBADF;
         return result == -ENOTSOCK ? -EOPNOTSUPP : result; // a file without commands
     }
     case opcode::futex_wake:

@@ -182,7 +182,9 @@ int epoll_backend::check_message(const sqe& s) noexcept {
         return -EOPNOTSUPP;
     }
     const bool passes = (s.msg_ring_flags & msg_ring_flag::flags_pass) != 0;
-    return s.addr != msg_ring_command::data || s.addr3 != 0 || (s.file_index != 0 && !passes)
+    const bool skips = (s.msg_ring_flags & msg_ring_flag::cqe_skip) != 0; // only for files
+    return s.addr != msg_ring_command::data || s.addr3 != 0 || skips ||
+                   (s.file_index != 0 && !passes)
                ? -EINVAL
                : 0;
 }

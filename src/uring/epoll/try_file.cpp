@@ -57,12 +57,13 @@ ssize_t move_now(const epoll_request& r, const rest_of& rest, bool in) noexcept 
 /// Chooses the next step when nothing was transferred.
 int epoll_backend::after_refusal(epoll_request& r, int error, bool in) noexcept {
     const int again = in ? again_in : again_out;
+    const bool may_be_flags = error == -EOPNOTSUPP && has_special_flags(r);
     if (says_nowait(r) || (error != -EAGAIN && error != -EOPNOTSUPP) ||
-        (error == -EOPNOTSUPP && has_special_flags(r))) {
+        (may_be_flags && !is_file(*r.on))) {
         return failed(r, error);
     }
     if (is_file(*r.on)) {
-        if (error == -EOPNOTSUPP && r.on->what == state::kind::file) {
+        if (error == -EOPNOTSUPP && !may_be_flags && r.on->what == state::kind::file) {
             r.on->what = state::kind::no_nowait_file;
         }
         return would_block(r, by_worker);
