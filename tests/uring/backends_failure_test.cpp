@@ -187,6 +187,39 @@ TEST_P(BothBackendsFailure, G13_InvalidArgumentsCancelAChainBeforeItBegins) {
     }
 }
 
+TEST_P(BothBackendsFailure, G13_AnAddressThatCannotBeReadEndsASubmission) {
+    params p{};
+    ring r{16, p, make()};
+    ::msghdr message{};
+    message.msg_iov = nowhere<::iovec>();
+    message.msg_iovlen = 1;
+    for (const sqe& entry :
+         {prep::unlinkat(AT_FDCWD, nowhere<char>(), 0), prep::readv(0, nowhere<::iovec>(), 1, 0),
+          prep::sendmsg(0, &message, 0)}) {
+        queue(r, entry, 1);
+        queue(r, prep::nop(), 2);
+        EXPECT_EQ(r.submit(), 1);
+        EXPECT_EQ(next(r).res, -EFAULT);
+        EXPECT_EQ(r.submit(), 1);
+        EXPECT_EQ(next(r).user_data, 2U);
+    }
+}
+
+TEST_P(BothBackendsFailure, ALinkTimeoutIgnoresTheFlagForRepetition) {
+    ring r{small(), make()};
+    const pipe_pair p;
+    char byte = 0;
+    const timespec soon{0, 1'000'000};
+    sqe limit = prep::link_timeout(&soon);
+    limit.timeout_flags |= timeout_flag::multishot;
+    queue(r, prep::read(p.in, &byte, 1, 0), 1, sqe_flag::io_link);
+    queue(r, limit, 2);
+    const auto found = results(r, 2);
+    EXPECT_EQ(found.at(1), -ECANCELED);
+    EXPECT_EQ(found.at(2), -ETIME);
+    EXPECT_TRUE(is_quiet(r, 3ms));
+}
+
 // ---- the file comes first
 
 TEST_P(BothBackendsFailure, ASocketHasNoPosition) {

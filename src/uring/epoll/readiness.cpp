@@ -100,7 +100,7 @@ int epoll_backend::begin_io(epoll_request& r) noexcept {
         if (is_impatient(r)) {
             return -EAGAIN; // as on Linux: it would have to wait first
         }
-        if (!is_ready(fd, out ? POLLOUT : POLLIN)) {
+        if (is_socket(fd) && !is_ready(fd, out ? POLLOUT : POLLIN)) {
             return wait_on(*s, r,
                            is_special(r) ? place::watching
                            : out         ? place::writing
