@@ -235,6 +235,19 @@ TEST_P(BothBackendsFailure, ASocketHasNoPosition) {
     EXPECT_EQ(run(r, prep::read(p.in, text.data(), 4, 5)), 3);
 }
 
+TEST_P(BothBackendsFailure, AnEmptyWriteIsAMessage) {
+    ring r{small(), make()};
+    for (const int type : {SOCK_DGRAM, SOCK_SEQPACKET}) {
+        const stream_pair s{type};
+        const ::iovec none{};
+        EXPECT_EQ(run(r, prep::write(s.a, nullptr, 0, 0)), 0);
+        EXPECT_EQ(run(r, prep::writev(s.a, &none, 1, prep::current_position)), 0);
+        char byte = 0;
+        EXPECT_EQ(::recv(s.b, &byte, 1, MSG_DONTWAIT), 0);
+        EXPECT_EQ(::recv(s.b, &byte, 1, MSG_DONTWAIT), 0);
+    }
+}
+
 TEST_P(BothBackendsFailure, AFileThatIsNoSocketIsFoundBeforeABufferOrCommand) {
     ring r{small(), make()};
     const pipe_pair p;

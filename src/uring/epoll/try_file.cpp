@@ -2,6 +2,7 @@
 #include "epoll_backend_impl.hpp"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 
 // Non-blocking attempts to read and write.
@@ -33,6 +34,13 @@ bool has_special_flags(const epoll_request& r) noexcept {
     return (r.entry.rw_flags & ~everywhere) != 0;
 }
 
+/// Whether the descriptor is a socket on which a message may be empty.
+bool keeps_messages(int fd) noexcept {
+    int type = SOCK_STREAM;
+    ::socklen_t size = sizeof type;
+    return ::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type != SOCK_STREAM;
+}
+
 /// Transfers what is possible without waiting. Returns -EAGAIN if nothing is, -EOPNOTSUPP if the
 /// descriptor does not support non-blocking transfers.
 ssize_t move_now(const epoll_request& r, const rest_of& rest, bool in) noexcept {
@@ -44,6 +52,10 @@ ssize_t move_now(const epoll_request& r, const rest_of& rest, bool in) noexcept 
         });
     };
     const ::off_t offset = offset_of(r);
+    if (!in && rest.bytes() == 0 && offset <= 0 && keeps_messages(r.file)) {
+        const ::msghdr empty{}; // pwritev2(2) would send nothing, unlike io_uring
+        return uninterrupted([&] { return ::sendmsg(r.file, &empty, MSG_DONTWAIT); });
+    }
     const ssize_t n = move(offset);
     if (n != -ESPIPE || offset == -1) {
         return n;
