@@ -50,6 +50,8 @@ int sim_backend::install_file(int file, bool) noexcept {
     return f == nullptr ? -EBADF : machine_.open(ref<class file>(f));
 }
 
+bool sim_backend::is_open(int descriptor) noexcept { return machine_.get(descriptor) != nullptr; }
+
 bool sim_backend::has_opcode(opcode op) const noexcept {
     switch (op) {
     case opcode::epoll_ctl:

@@ -100,6 +100,7 @@ protected:
     std::int64_t realtime_ns() noexcept override;
     std::int64_t boottime_ns() noexcept override { return now_ns(); }
     bool has_opcode(uring::opcode op) const noexcept override;
+    bool is_open(int descriptor) noexcept override;
     int hold_file(int descriptor) noexcept override { return machine_.hold(descriptor); }
     void drop_file(int file) noexcept override { machine_.close(file); }
     int install_file(int file, bool close_on_exec) noexcept override;

@@ -25,6 +25,9 @@ struct opcode_info {
         whole = 1U << 10,         ///< a short transfer breaks a chain
         path = 1U << 11,          ///< `fd` is not a file: sqe_flag::fixed_file is -EBADF
         no_fixed_file = 1U << 12, ///< sqe_flag::fixed_file is -EINVAL
+        /// A failure of the call itself does not break a chain, and is not reported with
+        /// sqe_flag::cqe_skip_success: Linux does not mark the request as failed.
+        unmarked = 1U << 13,
     };
     /// Bits of `zero`: fields that must be zero, otherwise the result is -EINVAL.
     enum : std::uint16_t {
@@ -123,15 +126,16 @@ private:
     }
     /// Other calls on descriptors, processes and futexes.
     constexpr void add_descriptor_calls() noexcept {
-        set(opcode::fsync, file, i::addr | sets);
-        set(opcode::sync_file_range, file, i::addr | sets);
-        set(opcode::fallocate, file, i::op_flags | sets);
-        set(opcode::ftruncate, file, i::addr | i::len | i::op_flags | sets | i::addr3);
+        set(opcode::fsync, file | i::unmarked, i::addr | sets);
+        set(opcode::sync_file_range, file | i::unmarked, i::addr | sets);
+        set(opcode::fallocate, file | i::unmarked, i::op_flags | sets);
+        set(opcode::ftruncate, file | i::unmarked,
+            i::addr | i::len | i::op_flags | sets | i::addr3);
         set(opcode::fadvise, file, sets);
-        set(opcode::madvise, 0, sets);
+        set(opcode::madvise, i::unmarked, sets);
         set(opcode::splice, file | i::whole, 0);
         set(opcode::tee, file | i::whole, i::off | i::addr);
-        set(opcode::shutdown, file, i::off | i::addr | i::op_flags | sets);
+        set(opcode::shutdown, file | i::unmarked, i::off | i::addr | i::op_flags | sets);
         set(opcode::bind, file, i::len | i::op_flags | sets, i::name);
         set(opcode::listen, file, i::off | i::addr | i::op_flags | sets);
         set(opcode::socket, 0, i::addr | i::op_flags | i::buf_index);
@@ -149,17 +153,18 @@ private:
     constexpr void add_path_calls() noexcept {
         set(opcode::openat, i::path, i::buf_index, i::text_in_addr);
         set(opcode::openat2, i::path, i::buf_index, i::text_in_addr | i::special);
-        set(opcode::statx, i::path, sets, i::text_in_addr);
-        set(opcode::unlinkat, i::path, i::off | i::len | sets, i::text_in_addr);
-        set(opcode::mkdirat, i::path, i::off | i::op_flags | sets, i::text_in_addr);
-        set(opcode::renameat, i::path, sets, i::text_in_addr | i::text_in_addr2);
-        set(opcode::symlinkat, i::path, i::len | i::op_flags | sets,
+        set(opcode::statx, i::path | i::unmarked, sets, i::text_in_addr);
+        set(opcode::unlinkat, i::path | i::unmarked, i::off | i::len | sets, i::text_in_addr);
+        set(opcode::mkdirat, i::path | i::unmarked, i::off | i::op_flags | sets, i::text_in_addr);
+        set(opcode::renameat, i::path | i::unmarked, sets, i::text_in_addr | i::text_in_addr2);
+        set(opcode::symlinkat, i::path | i::unmarked, i::len | i::op_flags | sets,
             i::text_in_addr | i::text_in_addr2);
-        set(opcode::linkat, i::path, sets, i::text_in_addr | i::text_in_addr2);
-        set(opcode::getxattr, i::path, i::op_flags, i::text_in_addr | i::text_in_addr3);
-        set(opcode::setxattr, i::path, 0, i::text_in_addr | i::text_in_addr3);
-        set(opcode::fgetxattr, file, i::op_flags, i::text_in_addr);
-        set(opcode::fsetxattr, file, 0, i::text_in_addr);
+        set(opcode::linkat, i::path | i::unmarked, sets, i::text_in_addr | i::text_in_addr2);
+        set(opcode::getxattr, i::path | i::unmarked, i::op_flags,
+            i::text_in_addr | i::text_in_addr3);
+        set(opcode::setxattr, i::path | i::unmarked, 0, i::text_in_addr | i::text_in_addr3);
+        set(opcode::fgetxattr, file | i::unmarked, i::op_flags, i::text_in_addr);
+        set(opcode::fsetxattr, file | i::unmarked, 0, i::text_in_addr);
         set(opcode::recv_zc, file | i::takes_ioprio, 0);
     }
 

@@ -345,8 +345,11 @@ long ours(long n, const long* a, bool& mine) {
             return -EINVAL;
         }
         const ring_pointer r = find(static_cast<unsigned>(a[0]), (op & use_registered_ring) != 0);
-        if (r == nullptr || !usable(*r)) {
+        if (r == nullptr) {
             return raw(SYS_fcntl, a[0], 1) < 0 ? -EBADF : -EOPNOTSUPP;
+        }
+        if (!usable(*r)) {
+            return -EINVAL; // as Linux says that it has no such operation: programs stop asking
         }
         return register_with(*r, op & ~use_registered_ring, reinterpret_cast<void*>(a[2]),
                              static_cast<unsigned>(a[3]));

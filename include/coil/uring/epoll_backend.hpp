@@ -46,6 +46,9 @@ namespace coil::uring {
 /// - A bundle without a length receives a datagram into all buffers that it needs; io_uring uses as
 ///   many as an earlier request of the ring needed, at least one, and truncates the datagram. With
 ///   a length (`len`), both use the buffers for that length.
+/// - An entry with several mistakes may fail with another of their errors. On a ring with
+///   setup::submit_all, the addresses in an entry without links are checked when it begins, not at
+///   submission.
 /// - A bundle with MSG_PEEK reports bytes once; io_uring may put them into several buffers again.
 /// - A receive with MSG_TRUNC and MSG_WAITALL discards `len` bytes of a TCP stream; io_uring
 ///   discards more if they arrive in parts.

@@ -24,6 +24,34 @@ bool uses_registered_buffer(const emulated_request& r) noexcept {
            (chooses && (r.entry.ioprio & recvsend_flag::fixed_buf) != 0);
 }
 
+/// Whether the iovec array of a message is readable. `header` is: an array on the same page needs
+/// no check of its own.
+bool has_readable_vector(const ::msghdr& header, const void* header_address) noexcept {
+    const auto page_of = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p) >> 12; };
+    const std::size_t size = header.msg_iovlen * sizeof(::iovec);
+    const auto* const last = reinterpret_cast<const std::byte*>(header.msg_iov) + size - 1;
+    return size == 0 ||
+           (page_of(header.msg_iov) == page_of(header_address) &&
+            page_of(last) == page_of(header_address)) ||
+           is_readable(header.msg_iov, size);
+}
+
+/// Whether the layout of a multishot recvmsg (recvmsg_out, name, control data, payload) does not
+/// fit in any buffer.
+bool exceeds_all_buffers(const ::msghdr& header) noexcept {
+    constexpr std::size_t most = INT_MAX - sizeof(recvmsg_out);
+    return header.msg_namelen > most || header.msg_controllen > most - header.msg_namelen;
+}
+
+/// RWF_HIPRI is only for rings that poll devices.
+bool polls_device(const sqe& s) noexcept {
+    constexpr std::uint32_t hipri = 1;
+    const auto op = static_cast<opcode>(s.opcode);
+    return (op == opcode::read_multishot ||
+            (has_trait(op, opcode_info::whole) && has_trait(op, opcode_info::takes_ioprio))) &&
+           (s.rw_flags & hipri) != 0;
+}
+
 /// The areas of the program's memory that a request refers to until it completes.
 class area_list {
 public:
@@ -112,10 +140,29 @@ int emulation::build_fixed_iovec(const request& r, const ::iovec* parts,
     return 0;
 }
 
+/// Checks the sizes in a message's header, or of an array of iovecs. Like the next function, it
+/// runs when the request begins or, in a chain, at submission.
+int emulation::check_vector(const request& r) noexcept {
+    if (has_message_header(r.op())) {
+        if (r.header.msg_iovlen > IOV_MAX) {
+            return -EMSGSIZE;
+        }
+        if (r.selects() && r.header.msg_iovlen > 1) {
+            return -EINVAL;
+        }
+        return r.multishot_ && exceeds_all_buffers(r.header) ? -EOVERFLOW : 0;
+    }
+    return is_vector(r) && (r.entry.len > IOV_MAX || (r.selects() && r.entry.len != 1)) ? -EINVAL
+                                                                                        : 0;
+}
+
 /// Determines the data areas of a request that has data.
 int emulation::build_iovec(request& r) noexcept {
     const opcode op = r.op();
     const sqe& s = r.entry;
+    if (polls_device(s)) {
+        return -EINVAL;
+    }
     if (has_message_header(op)) {
         if (!r.kept_) {
             if (!is_readable(pointer<const void>(s.addr), sizeof(::msghdr))) {
@@ -123,22 +170,22 @@ int emulation::build_iovec(request& r) noexcept {
             }
             r.header = *pointer<const ::msghdr>(s.addr);
         }
-        if (r.header.msg_iovlen > IOV_MAX) {
-            return -EMSGSIZE;
+        if (const int error = check_vector(r); error != 0) {
+            return error;
+        }
+        if (!r.kept_ && !has_readable_vector(r.header, pointer<const void>(s.addr))) {
+            return -EFAULT;
         }
         r.parts_ = r.header.msg_iov;
         r.part_count_ = static_cast<unsigned>(r.header.msg_iovlen);
         if (r.selects()) {
-            if (r.part_count_ > 1) {
-                return -EINVAL;
-            }
-            r.one_ = r.part_count_ == 1 && !r.multishot_ ? *r.parts_ : ::iovec{};
+            r.one_ = r.part_count_ == 1 ? *r.parts_ : ::iovec{};
             r.parts_ = nullptr;
             r.part_count_ = 0;
         }
     } else if (is_vector(r)) {
-        if (s.len > IOV_MAX) {
-            return -EINVAL;
+        if (const int error = check_vector(r); error != 0) {
+            return error;
         }
         if (!r.kept_ && !is_readable(pointer<const void>(s.addr), s.len * sizeof(::iovec))) {
             return -EFAULT;
@@ -146,9 +193,6 @@ int emulation::build_iovec(request& r) noexcept {
         r.parts_ = pointer<::iovec>(s.addr);
         r.part_count_ = s.len;
         if (r.selects()) {
-            if (s.len != 1) {
-                return -EINVAL;
-            }
             r.one_ = *r.parts_;
             r.parts_ = nullptr;
             r.part_count_ = 0;

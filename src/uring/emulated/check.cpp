@@ -114,7 +114,7 @@ int emulation::check_repeatable(request& r) noexcept {
         break;
     case opcode::poll_add:
         r.multishot_ = (s.len & poll_flag::add_multi) != 0;
-        if ((s.len & ~(poll_flag::add_multi | poll_flag::add_level)) != 0 ||
+        if ((s.len & ~poll_flag::add_multi) != 0 || // Linux refuses add_level, too
             (r.multishot_ && r.has(sqe_flag::cqe_skip_success))) {
             return -EINVAL;
         }
@@ -203,6 +203,15 @@ int emulation::check_provided(const sqe& s) noexcept {
     return s.off + count > most ? -EINVAL : 0;
 }
 
+int emulation::check_futex(const sqe& s) noexcept {
+    constexpr std::uint32_t known = futex_flag::size_u32 | futex_flag::private_;
+    const auto flags = static_cast<std::uint32_t>(s.fd);
+    return (flags & ~known) != 0 || (flags & futex_flag::size_u32) == 0 || s.off > UINT32_MAX ||
+                   s.addr3 > UINT32_MAX
+               ? -EINVAL
+               : 0;
+}
+
 /// Checks operations that the core executes, and messages to rings.
 int emulation::check_core(const sqe& s) noexcept {
     const auto invalid = [](bool is) { return is ? -EINVAL : 0; };
@@ -228,6 +237,8 @@ int emulation::check_core(const sqe& s) noexcept {
                        ((s.len & poll_flag::update_user_data) == 0 && s.off != 0) ||
                        ((s.len & poll_flag::update_events) == 0 && s.poll32_events != 0));
     }
+    case opcode::files_update:
+        return invalid(s.len == 0);
     case opcode::provide_buffers:
         return check_provided(s);
     case opcode::remove_buffers:
@@ -267,11 +278,24 @@ int emulation::check_flags(request& r) noexcept {
             return -EINVAL;
         }
         break;
+    case opcode::setxattr:
+    case opcode::fsetxattr:
+        return (s.xattr_flags & ~3U) != 0 ? -EINVAL : 0; // XATTR_CREATE, XATTR_REPLACE
+    case opcode::futex_wait:
+    case opcode::futex_wake:
+        return check_futex(s);
     case opcode::futex_waitv:
         if (s.len == 0 || s.len > 128) {
             return -EINVAL;
         }
-        break;
+        return is_readable(pointer<const void>(s.addr), s.len * sizeof(futex_waiter)) ? 0 : -EFAULT;
+    case opcode::socket: {
+        constexpr std::uint32_t types = 0xf; // SOCK_TYPE_MASK
+        constexpr std::uint32_t known = types | SOCK_CLOEXEC | SOCK_NONBLOCK;
+        return (static_cast<std::uint32_t>(s.off) & ~known) != 0 ? -EINVAL : 0;
+    }
+    case opcode::openat2:
+        return s.len < sizeof(std::uint64_t) * 3 ? -EINVAL : 0;
     case opcode::accept:
     case opcode::recv:
     case opcode::recvmsg:
@@ -285,6 +309,11 @@ int emulation::check_flags(request& r) noexcept {
         return check_send(r);
     case opcode::uring_cmd:
         return check_command(r);
+    case opcode::async_cancel:
+        if (r.has(sqe_flag::fixed_file)) {
+            r.entry.cancel_flags |= cancel_flag::fd_fixed; // has a meaning with cancel_flag::fd
+        }
+        return check_core(s);
     default:
         return check_core(s);
     }
@@ -301,6 +330,9 @@ int emulation::check(request& r) noexcept {
     const opcode_info& known_info = info_of(op);
     if (r.selects() && (known_info.traits & opcode_info::takes_buffer) == 0) {
         return -EOPNOTSUPP;
+    }
+    if ((known_info.traits & opcode_info::by_core) == 0 && !world_.has_opcode(op)) {
+        return -EINVAL;
     }
     // A drain cannot wait for completions that are not posted.
     drain_disabled_ |= r.has(sqe_flag::cqe_skip_success);

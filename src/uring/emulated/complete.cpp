@@ -66,6 +66,23 @@ bool has_failed(const emulated_request& r, int result) noexcept {
 
 } // namespace
 
+/// Whether a failure is marked as one: always if the request could not begin or was cancelled, and
+/// otherwise unless the operation ignores it (opcode_info::unmarked).
+bool emulation::marks_failure(const request& r, int result) noexcept {
+    if (r.early_result_ != 0) {
+        return true;
+    }
+    if (r.op() == opcode::futex_wait || r.op() == opcode::futex_waitv) {
+        return result != -ECANCELED;
+    }
+    if (!has_trait(r.op(), opcode_info::unmarked) || result == -ECANCELED || result == -ENOTSOCK) {
+        return true;
+    }
+    const bool lacks_file =
+        r.has(sqe_flag::fixed_file) ? r.held_file_ == nullptr : !world_.is_open(r.file);
+    return result == -EBADF && has_file(r.op()) && lacks_file;
+}
+
 void emulation::complete(request& r, int result, std::uint32_t flags) noexcept {
     --pending_;
     unlist(r);
@@ -94,7 +111,8 @@ void emulation::finish(request& r, int result, std::uint32_t flags) noexcept {
         result = store_file(r, result);
     }
     const bool silent = r.has(sqe_flag::cqe_skip_success);
-    const bool failed = (silent || r.link_ != nullptr) && has_failed(r, result);
+    const bool failed =
+        (silent || r.link_ != nullptr) && has_failed(r, result) && marks_failure(r, result);
     if (r.selected_ != 0) {
         flags |= consume_buffers(r, result);
     }

@@ -292,9 +292,6 @@ int emulation::replace_files(unsigned offset, const int* fds, unsigned count) no
 
 int emulation::update_files(request& r) noexcept {
     const sqe& s = r.entry;
-    if (s.len == 0) {
-        return -EINVAL;
-    }
     int* const fds = pointer<int>(s.addr);
     if (static_cast<std::uint32_t>(s.off) != file_index_alloc) {
         return replace_files(static_cast<unsigned>(s.off), fds, s.len);

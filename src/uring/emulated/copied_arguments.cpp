@@ -11,6 +11,7 @@
 #include <memory>
 #include <new>
 
+#include <fcntl.h>
 #include <sys/epoll.h>
 
 // The memory that io_uring reads at submission, which the program may reuse afterwards: a request
@@ -33,19 +34,25 @@ public:
         if (where == 0 || size == 0) {
             return;
         }
-        bad_ |= !is_readable(pointer<const void>(where), size);
+        if (!is_readable(pointer<const void>(where), size)) {
+            fail(-EFAULT);
+        }
         list_[count_++] = {&where, size};
     }
-    void add_text(std::uint64_t& where) noexcept {
+    /// `if_empty`: the error of an empty string, or 0.
+    void add_text(std::uint64_t& where, int if_empty) noexcept {
         if (where == 0) {
+            fail(if_empty != 0 ? -EFAULT : 0);
             return;
         }
         const std::size_t size = readable_text(pointer<const char>(where));
-        bad_ |= size == 0;
+        if (size <= 1) {
+            fail(size == 0 ? -EFAULT : if_empty);
+        }
         list_[count_++] = {&where, size};
     }
-    /// Whether some of it cannot be read.
-    bool bad() const noexcept { return bad_; }
+    /// The first error, or 0: something cannot be read, or a string is empty.
+    int error() const noexcept { return error_; }
     bool empty() const noexcept { return count_ == 0; }
     /// The space that the copies take.
     std::size_t size() const noexcept {
@@ -69,25 +76,44 @@ public:
     }
 
 private:
+    void fail(int error) noexcept { error_ = error_ != 0 ? error_ : error; }
+
     piece list_[3]{};
     unsigned count_ = 0;
-    bool bad_ = false;
+    int error_ = 0;
 };
 
 std::size_t vector_size(std::uint64_t parts) noexcept {
     return std::min<std::size_t>(parts, IOV_MAX) * sizeof(::iovec);
 }
 
+/// The error of an empty string in `addr`: the name of an attribute, a path that may be empty, or
+/// another path.
+int error_of_empty(const sqe& s) noexcept {
+    switch (static_cast<opcode>(s.opcode)) {
+    case opcode::getxattr:
+    case opcode::setxattr:
+    case opcode::fgetxattr:
+    case opcode::fsetxattr:
+        return -ERANGE;
+    case opcode::statx: // the flags of linkat share this union member
+    case opcode::linkat:
+        return (s.statx_flags & AT_EMPTY_PATH) != 0 ? 0 : -ENOENT;
+    default:
+        return -ENOENT;
+    }
+}
+
 /// Adds what the opcode table lists for the operation.
 void add_arguments(unsigned copies, sqe& s, pieces& wanted) noexcept {
     if ((copies & opcode_info::text_in_addr) != 0) {
-        wanted.add_text(s.addr);
+        wanted.add_text(s.addr, error_of_empty(s));
     }
     if ((copies & opcode_info::text_in_addr2) != 0) {
-        wanted.add_text(s.addr2);
+        wanted.add_text(s.addr2, -ENOENT);
     }
     if ((copies & opcode_info::text_in_addr3) != 0) {
-        wanted.add_text(s.addr3);
+        wanted.add_text(s.addr3, -ENOENT);
     }
     if ((copies & opcode_info::iovecs) != 0) {
         wanted.add(s.addr, vector_size(s.len));
@@ -149,8 +175,8 @@ void emulation::copy_args(request& r) noexcept {
         }
     }
     add_special_arguments(r.op(), is_vector(r), s, wanted);
-    if (wanted.bad()) {
-        r.early_result_ = -EFAULT;
+    if (const int error = check_vector(r) != 0 ? check_vector(r) : wanted.error(); error != 0) {
+        r.early_result_ = error;
         return;
     }
     if (wanted.empty()) {

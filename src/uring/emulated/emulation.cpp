@@ -227,6 +227,9 @@ int emulation::read_limits(unsigned flag_bits, const void* arg, std::size_t size
     if (size != sizeof(getevents_arg)) {
         return -EINVAL;
     }
+    if (arg == nullptr) {
+        return -EFAULT;
+    }
     const auto& given = *static_cast<const getevents_arg*>(arg);
     if (given.sigmask != 0) {
         return -EINVAL; // only the kernel can change the signal mask and wait in one step

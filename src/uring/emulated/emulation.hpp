@@ -112,6 +112,7 @@ private:
     static int check_send(request& r) noexcept;
     static int check_command(const request& r) noexcept;
     static int check_provided(const sqe& s) noexcept;
+    static int check_futex(const sqe& s) noexcept;
     static int check_core(const sqe& s) noexcept;
     int link(request& r) noexcept;
     void close_chain() noexcept;
@@ -125,6 +126,7 @@ private:
 
     // arguments (arguments.cpp)
     [[nodiscard]] static bool is_vector(const request& r) noexcept;
+    static int check_vector(const request& r) noexcept;
     int build_iovec(request& r) noexcept;
     int build_fixed_iovec(const request& r, const ::iovec* parts, std::size_t n) const noexcept;
 
@@ -133,6 +135,7 @@ private:
     void flush_overflow() noexcept;
     std::uint32_t unread() const noexcept;
     void finish(request& r, int result, std::uint32_t flags) noexcept;
+    bool marks_failure(const request& r, int result) noexcept;
     void free_request(request& r) noexcept;
     void fail_chain(request* r, bool silent) noexcept;
     void fail_one(request& r, bool silent, std::uint32_t if_notified = 0) noexcept;

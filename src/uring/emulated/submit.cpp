@@ -159,8 +159,8 @@ int emulation::link(request& r) noexcept {
     }
     last_is_limit_ = is_limit; // even if it is invalid
     world_.accepted(r);
-    if (continues && error == 0) {
-        copy_args(r); // the request may begin after the caller has changed its arguments
+    if ((continues || (setup_flags_ & setup::submit_all) == 0) && error == 0) {
+        copy_args(r); // the request may begin later, and an invalid address ends the submission
         error = r.early_result_;
         open_chain_fails_ |= error != 0;
     }

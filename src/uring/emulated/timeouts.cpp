@@ -34,10 +34,11 @@ int emulation::check_timeout(request& r) noexcept {
     if ((flags & ~known) != 0 || (flags & clocks) == clocks) {
         return -EINVAL;
     }
-    const bool multishot = (flags & timeout_flag::multishot) != 0;
-    if (multishot && ((flags & timeout_flag::abs) != 0 || is_limit)) {
+    constexpr std::uint32_t repeats_at_times = timeout_flag::multishot | timeout_flag::abs;
+    if ((flags & repeats_at_times) == repeats_at_times) {
         return -EINVAL;
     }
+    const bool multishot = (flags & timeout_flag::multishot) != 0 && !is_limit;
     timespec ts{};
     if (const int error = read_time(s.addr, ts); error != 0) {
         return error;

@@ -8,7 +8,9 @@
 #include <cstddef>
 #include <span>
 
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 
 // Helpers shared by the attempts of several kinds of operations.
@@ -55,6 +57,27 @@ private:
 inline bool is_ready(int fd, short events) noexcept {
     ::pollfd p{fd, events, 0};
     return ::poll(&p, 1, 0) != 0;
+}
+
+inline bool is_socket(int fd) noexcept {
+    struct ::stat status{};
+    return ::fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode);
+}
+
+/// Whether the descriptor is open and not just a path (O_PATH), which io_uring does not accept.
+inline bool is_file_open(int fd) noexcept {
+    const int flags = ::fcntl(fd, F_GETFL);
+    return flags >= 0 && (flags & O_PATH) == 0;
+}
+
+/// The result of a request that failed with `error` before its file was looked at: a file that is
+/// missing or is no socket takes precedence.
+inline int unless_no_socket(int fd, int error) noexcept {
+    struct ::stat status{};
+    if (::fstat(fd, &status) != 0) {
+        return -EBADF;
+    }
+    return S_ISSOCK(status.st_mode) ? error : -ENOTSOCK;
 }
 
 /// Repeats a system call that a signal interrupted; returns its result, or -errno.

@@ -18,15 +18,6 @@
 // Calls that are made immediately, on the ring's thread.
 
 namespace coil::uring::detail {
-namespace {
-
-constexpr std::uint32_t futex_flags = futex_flag::size_u32 | futex_flag::private_;
-
-bool are_futex_flags(std::uint32_t flags) noexcept {
-    return (flags & ~futex_flags) == 0 && (flags & futex_flag::size_u32) != 0;
-}
-
-} // namespace
 
 int epoll_backend::perform(const sqe& request) noexcept {
     // On another thread this is a plain system call: only the ring's thread may touch the cached
@@ -136,17 +127,14 @@ int epoll_backend::begin_call(epoll_request& r) noexcept {
     case opcode::uring_cmd: {
         // io_uring supports getsockopt for this level only.
         const bool gets = s.cmd_op == socket_command::getsockopt && s.sockopt.level == SOL_SOCKET;
-        return gets || s.cmd_op == socket_command::setsockopt ? plain_call(r) : -EOPNOTSUPP;
+        const bool known = gets || s.cmd_op == socket_command::setsockopt;
+        const int result = known ? plain_call(r) : is_open(r.file) ? -EOPNOTSUPP : -EBADF;
+        return result == -ENOTSOCK ? -EOPNOTSUPP : result; // a file without commands
     }
     case opcode::futex_wake:
         return perform_on_linux(s);
-    case opcode::futex_wait: {
-        if (!are_futex_flags(static_cast<std::uint32_t>(s.fd)) || s.addr3 == 0 ||
-            s.addr3 > futex_match_any || s.off > UINT32_MAX) {
-            return -EINVAL;
-        }
-        return wait_on_futex(r);
-    }
+    case opcode::futex_wait:
+        return s.addr3 == 0 ? -EINVAL : wait_on_futex(r);
     case opcode::futex_waitv:
         return wait_on_futex(r);
     case opcode::waitid:

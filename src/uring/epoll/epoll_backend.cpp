@@ -176,22 +176,25 @@ unsigned epoll_backend::max_files() noexcept {
 
 // ---- messages
 
-int epoll_backend::send_message(const epoll_request& r) noexcept {
-    const sqe& s = r.entry;
-    if (s.buf_index != 0 || s.personality != 0 ||
-        (s.msg_ring_flags & ~(msg_ring_flag::cqe_skip | msg_ring_flag::flags_pass)) != 0) {
-        return -EINVAL;
-    }
+/// Checks a message as Linux does, after it has looked up the file.
+int epoll_backend::check_message(const sqe& s) noexcept {
     if (s.addr == msg_ring_command::send_fd) {
         return -EOPNOTSUPP;
     }
-    if (s.addr != msg_ring_command::data || s.addr3 != 0) {
-        return -EINVAL;
+    const bool passes = (s.msg_ring_flags & msg_ring_flag::flags_pass) != 0;
+    const bool skips = (s.msg_ring_flags & msg_ring_flag::cqe_skip) != 0; // only for files
+    return s.addr != msg_ring_command::data || s.addr3 != 0 || skips ||
+                   (s.file_index != 0 && !passes)
+               ? -EINVAL
+               : 0;
+}
+
+int epoll_backend::send_message(const epoll_request& r) noexcept {
+    const sqe& s = r.entry;
+    if (const int error = check_message(s); error != 0) {
+        return is_open(r.file) ? error : -EBADF;
     }
     const bool passes = (s.msg_ring_flags & msg_ring_flag::flags_pass) != 0;
-    if (s.file_index != 0 && !passes) {
-        return -EINVAL;
-    }
     const message text{s.off, static_cast<int>(s.len), passes ? s.file_index : 0};
     registry& all = all_backends();
     const std::scoped_lock lock(all.guard);

@@ -146,6 +146,7 @@ private:
     int close_descriptor(int fd) noexcept;
     bool is_closing(int fd) const noexcept;
     static bool is_ring(int descriptor) noexcept;
+    static int check_message(const sqe& s) noexcept;
     int send_message(const epoll_request& r) noexcept;
 
     // threads (work.cpp, pool.cpp)

@@ -1,4 +1,5 @@
 #include "../opcode_kinds.hpp"
+#include "attempt.hpp"
 #include "epoll_backend_impl.hpp"
 
 #include <cerrno>
@@ -35,6 +36,14 @@ bool is_special(const epoll_request& r) noexcept {
     constexpr std::uint32_t special = MSG_OOB | MSG_ERRQUEUE | MSG_PEEK;
     return (r.op() == opcode::recv || r.op() == opcode::recvmsg) &&
            (r.entry.msg_flags & special) != 0;
+}
+
+/// Whether the request waits before its first attempt, and takes no buffer meanwhile.
+bool polls_first(const epoll_request& r) noexcept {
+    const sqe& s = r.entry;
+    return has_message_flags(r.op())
+               ? (s.ioprio & recvsend_flag::poll_first) != 0
+               : r.op() == opcode::accept && (s.ioprio & accept_flag::poll_first) != 0;
 }
 
 std::uint32_t events_for_poll(const epoll_request& r) noexcept {
@@ -86,11 +95,18 @@ int epoll_backend::begin_io(epoll_request& r) noexcept {
         return -EBADF;
     }
     r.on = s;
-    if (has_message_flags(r.op()) && (r.entry.ioprio & recvsend_flag::poll_first) != 0 &&
-        is_impatient(r)) {
-        return -EAGAIN; // as on Linux: it would have to wait first
-    }
     const bool out = sends(r.op()) || r.op() == opcode::connect;
+    if (polls_first(r)) {
+        if (is_impatient(r)) {
+            return -EAGAIN; // as on Linux: it would have to wait first
+        }
+        if (is_socket(fd) && !is_ready(fd, out ? POLLOUT : POLLIN)) {
+            return wait_on(*s, r,
+                           is_special(r) ? place::watching
+                           : out         ? place::writing
+                                         : place::reading);
+        }
+    }
     const bool blocked =
         out ? s->write_blocked || !s->writers.empty() : s->read_blocked || !s->readers.empty();
     // A second connect(2) fails immediately.
@@ -104,15 +120,11 @@ int epoll_backend::begin_io(epoll_request& r) noexcept {
         }
         return wait_on(*s, r, out ? place::writing : place::reading);
     }
-    const bool is_level = r.op() == opcode::poll_add && (r.entry.len & poll_flag::add_level) != 0;
-    if (r.op() == opcode::poll_add && (r.multishot() || is_level) &&
+    if (r.op() == opcode::poll_add && r.multishot() &&
         (s->interest & events_for_poll(r)) != events_for_poll(r)) {
         // Registering reports current readiness: do not report it twice.
         const int result = wait_on(*s, r, place::watching);
-        if (result != -EPERM) {
-            return result;
-        }
-        return is_level ? -EINVAL : poll_now(r);
+        return result == -EPERM ? poll_now(r) : result;
     }
     const int result = act_on(r, attempt(r));
     return result == -EPERM && r.op() == opcode::poll_add ? -EINVAL : result;

@@ -2,6 +2,7 @@
 #include "epoll_backend_impl.hpp"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 
 // Non-blocking attempts to read and write.
@@ -33,6 +34,13 @@ bool has_special_flags(const epoll_request& r) noexcept {
     return (r.entry.rw_flags & ~everywhere) != 0;
 }
 
+/// Whether the descriptor is a socket on which a message may be empty.
+bool keeps_messages(int fd) noexcept {
+    int type = SOCK_STREAM;
+    ::socklen_t size = sizeof type;
+    return ::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type != SOCK_STREAM;
+}
+
 /// Transfers what is possible without waiting. Returns -EAGAIN if nothing is, -EOPNOTSUPP if the
 /// descriptor does not support non-blocking transfers.
 ssize_t move_now(const epoll_request& r, const rest_of& rest, bool in) noexcept {
@@ -44,8 +52,16 @@ ssize_t move_now(const epoll_request& r, const rest_of& rest, bool in) noexcept 
         });
     };
     const ::off_t offset = offset_of(r);
+    if (!in && rest.bytes() == 0 && offset <= 0 && keeps_messages(r.file)) {
+        const ::msghdr empty{}; // pwritev2(2) would send nothing, unlike io_uring
+        return uninterrupted([&] { return ::sendmsg(r.file, &empty, MSG_DONTWAIT); });
+    }
     const ssize_t n = move(offset);
-    return n == -ESPIPE && offset != -1 ? move(-1) : n;
+    if (n != -ESPIPE || offset == -1) {
+        return n;
+    }
+    // As in the kernel, sockets refuse a position, and other files without one ignore it.
+    return r.entry.off != 0 && is_socket(r.file) ? n : move(-1);
 }
 
 } // namespace
@@ -53,12 +69,13 @@ ssize_t move_now(const epoll_request& r, const rest_of& rest, bool in) noexcept 
 /// Chooses the next step when nothing was transferred.
 int epoll_backend::after_refusal(epoll_request& r, int error, bool in) noexcept {
     const int again = in ? again_in : again_out;
+    const bool may_be_flags = error == -EOPNOTSUPP && has_special_flags(r);
     if (says_nowait(r) || (error != -EAGAIN && error != -EOPNOTSUPP) ||
-        (error == -EOPNOTSUPP && has_special_flags(r))) {
+        (may_be_flags && !is_file(*r.on))) {
         return failed(r, error);
     }
     if (is_file(*r.on)) {
-        if (error == -EOPNOTSUPP && r.on->what == state::kind::file) {
+        if (error == -EOPNOTSUPP && !may_be_flags && r.on->what == state::kind::file) {
             r.on->what = state::kind::no_nowait_file;
         }
         return would_block(r, by_worker);
@@ -106,11 +123,11 @@ int epoll_backend::try_read(epoll_request& r) noexcept {
         return by_worker;
     }
     if (r.multishot() && is_file(*r.on)) {
-        return -EBADFD;
+        return is_file_open(r.file) ? -EBADFD : -EBADF;
     }
     for (int parts = 0;; ++parts) {
         if (const int error = select(r); error != 0) {
-            return error;
+            return is_file_open(r.file) ? error : -EBADF;
         }
         const rest_of rest(r);
         ssize_t n = move_now(r, rest, true);

@@ -80,10 +80,13 @@ std::uint32_t epoll_backend::nonempty(epoll_request& r, ssize_t n, std::size_t a
     return ::ioctl(s.fd, FIONREAD, &left) == 0 && left > 0 ? cqe_flag::sock_nonempty : 0;
 }
 
-/// A stream that has used the last buffer ends when more data arrives.
+/// The result of a receive for which no buffer could be selected. A stream that has used the last
+/// buffer ends when more data arrives.
 int epoll_backend::after_last_buffer(epoll_request& r, int error, int parts) noexcept {
-    const bool waits =
-        error == -ENOBUFS && parts > 0 && has_flag_for_more(*r.on) && !is_ready(r.file, POLLIN);
+    if (parts == 0) {
+        return unless_no_socket(r.file, error);
+    }
+    const bool waits = error == -ENOBUFS && has_flag_for_more(*r.on) && !is_ready(r.file, POLLIN);
     return waits ? again_in : error;
 }
 
@@ -251,7 +254,7 @@ int epoll_backend::try_send(epoll_request& r) noexcept {
         return -EOPNOTSUPP;
     }
     if (const int error = select(r); error != 0) {
-        return error;
+        return unless_no_socket(r.file, error);
     }
     for (;;) {
         const std::span<const ::iovec> data = r.data();
