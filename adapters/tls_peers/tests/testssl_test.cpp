@@ -76,7 +76,7 @@ std::vector<std::string> examine(std::uint16_t port, const pem_files& files) {
                                   "--warnings",
                                   "batch",
                                   "--ip",
-                                  "one",
+                                  "127.0.0.1",
                                   "--nodns",
                                   "none",
                                   "--connect-timeout",
