@@ -72,6 +72,11 @@ inline constexpr bool is_io_awaitable = false;
 template <class E>
 inline constexpr bool is_io_awaitable<io_awaitable<E>> = true;
 
+#if defined(COIL_CHECK_LIFETIMES)
+template <class E>
+inline constexpr bool checked_by_value<io_awaitable<E>> = true;
+#endif
+
 } // namespace detail
 
 /// An awaitable made of ring operations: an operand of `&&` and of timeout(op, d).
