@@ -27,6 +27,16 @@
 
 namespace coil {
 
+struct runtime_options;
+
+namespace detail {
+
+template <class Options>
+concept wrong_context_options =
+    std::convertible_to<Options, std::string> || std::same_as<Options, runtime_options>;
+
+} // namespace detail
+
 /// An event loop with one thread and one ring: runs coroutines and their I/O.
 ///
 ///     io_context ctx;
@@ -55,12 +65,18 @@ public:
     /// Throws std::system_error if no ring can be created; the message says why and what to do.
     io_context(io_context_options options = {}); // NOLINT(*-explicit-*): io_context c = {}
     /// A context whose ring has that many entries.
-    template <std::integral Number>
+    template <class Number>
+        requires std::integral<Number> || detail::wrong_context_options<Number>
     explicit io_context(Number entries)
-        : io_context(with_entries(detail::checked_number<unsigned>(entries))) {}
+        COIL_ERROR_IF(!std::integral<Number>, "name the option: io_context ctx({.entries = 64})")
+        : io_context(with_entries(entries)) {}
     ~io_context();
-    io_context(const io_context&) = delete;
+    io_context(const io_context&) COIL_DELETE_COPY("pass a reference to it: io_context& ctx");
     io_context& operator=(const io_context&) = delete;
+    /// Produces a readable compiler error.
+    void operator co_await() const
+        COIL_DELETE_COPY("run tasks on it: ctx.co_spawn(f()); or continue on it: co_await "
+                         "resume_on(ctx)");
 
     /// Starts a detached task. An exception that leaves it goes to on_unhandled_exception. `where`
     /// is part of the message of an unhandled exception in builds with assertions; in release
@@ -241,9 +257,17 @@ private:
         co_return;
     }
 
-    static io_context_options with_entries(unsigned entries) {
+    template <class Number>
+    static io_context_options with_entries(Number entries) {
         io_context_options options;
-        options.entries = entries;
+        if constexpr (std::integral<Number>) {
+            options.entries = detail::checked_number<unsigned>(entries);
+        } else {
+#if !defined(__clang__)
+            static_assert(std::integral<Number>,
+                          "name the option: io_context ctx({.entries = 64})");
+#endif
+        }
         return options;
     }
 

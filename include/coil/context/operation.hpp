@@ -48,7 +48,7 @@ public:
 
     /// Produces a readable compiler error: the operation is used as if it were its result.
     operator int() const // NOLINT(*-explicit-*)
-        COIL_DELETE("did you forget to co_await? Write int n = co_await io::read(fd, buf)");
+        COIL_DELETE_MEMBER("did you forget to co_await? Write int n = co_await io::read(fd, buf)");
 
     /// Used by combinators: the operation of this awaitable.
     [[nodiscard]] Element take_element() && noexcept { return std::move(element_); }
