@@ -217,7 +217,7 @@ coil::task<> caller(coil::net::socket& peer, coil::thread_pool& pool, std::strin
 }
 #endif
 
-#if COIL_CASE == 11 // spawned_operation
+#if COIL_CASE == 11 // spawned_operation_over_a_temporary
 // expect: will be destroyed at the end of the full-expression
 // only: clang
 // lifetimes

@@ -43,18 +43,16 @@ public:
         return value_ < 0 ? std::error_code(-value_, std::generic_category()) : std::error_code();
     }
 
-    /// Produces a readable compiler error.
+    /// Produce readable compiler errors.
+    template <std::size_t I> // auto [ec, n] = co_await io::read(fd, buf)
+    friend int get(io_result) COIL_DELETE(
+        "the result is one number: int n = co_await io::read(fd, buf), and -errno if n < 0");
     friend bool operator==(io_result, std::errc)
         COIL_DELETE("compare the error: r.error() == std::errc::timed_out, or r == -ETIMEDOUT");
 
 private:
     int value_ = 0;
 };
-
-/// Produces a readable compiler error: `auto [ec, n] = co_await io::read(fd, buf)`.
-template <std::size_t I>
-int get(io_result) COIL_DELETE("the result is one number: int n = co_await io::read(fd, buf), and "
-                               "-errno if n < 0");
 
 /// An io_result that only indicates success or failure. Ignoring one loses an error, so the
 /// compiler warns; cast it to void to ignore it deliberately.

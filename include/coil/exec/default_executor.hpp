@@ -42,6 +42,7 @@ template <class E>
 any_executor& default_executor() {
     static_assert(detail::never_an_executor<E>,
                   "write async_task<T, Executor> with an executor, such as thread_pool");
+    __builtin_unreachable();
 }
 
 } // namespace coil
