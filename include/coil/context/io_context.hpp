@@ -2,7 +2,7 @@
 
 #include <coil/base/owned.hpp>
 #include <coil/context/detail/admin_registration.hpp>
-#include <coil/context/detail/checked_number.hpp>
+#include <coil/context/detail/context_options_of.hpp>
 #include <coil/context/detail/dump_registration.hpp>
 #include <coil/context/detail/event_loop.hpp>
 #include <coil/context/join_handle.hpp>
@@ -26,16 +26,6 @@
 #include <utility>
 
 namespace coil {
-
-struct runtime_options;
-
-namespace detail {
-
-template <class Options>
-concept wrong_context_options =
-    std::convertible_to<Options, std::string> || std::same_as<Options, runtime_options>;
-
-} // namespace detail
 
 /// An event loop with one thread and one ring: runs coroutines and their I/O.
 ///
@@ -69,7 +59,7 @@ public:
         requires std::integral<Number> || detail::wrong_context_options<Number>
     explicit io_context(Number entries)
         COIL_ERROR_IF(!std::integral<Number>, "name the option: io_context ctx({.entries = 64})")
-        : io_context(with_entries(entries)) {}
+        : io_context(detail::context_options_of(entries)) {}
     ~io_context();
     io_context(const io_context&) COIL_DELETE_COPY("pass a reference to it: io_context& ctx");
     io_context& operator=(const io_context&) = delete;
@@ -255,20 +245,6 @@ private:
     static task<> call(F f) {
         f();
         co_return;
-    }
-
-    template <class Number>
-    static io_context_options with_entries(Number entries) {
-        io_context_options options;
-        if constexpr (std::integral<Number>) {
-            options.entries = detail::checked_number<unsigned>(entries);
-        } else {
-#if !defined(__clang__)
-            static_assert(std::integral<Number>,
-                          "name the option: io_context ctx({.entries = 64})");
-#endif
-        }
-        return options;
     }
 
     void start_detached(task<> work);

@@ -30,9 +30,7 @@
 #include <utility>
 
 namespace coil {
-
 class io_context;
-
 } // namespace coil
 
 namespace coil::net {
