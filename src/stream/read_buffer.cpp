@@ -64,16 +64,16 @@ search search_windows(const char* at, const char* end, char wanted) noexcept {
     }
     return {at, 0};
 }
-
-const bool has_avx2 = __builtin_cpu_supports("avx2") != 0;
 #endif
 
 } // namespace
 
 bool read_buffer::scan() noexcept {
 #if defined(__SSE2__)
-    const search done = has_avx2 ? search_windows_avx2(scanned_, end_, scanned_for_)
-                                 : search_windows(scanned_, end_, scanned_for_);
+    // The compiler's library finds this out before constructors of static objects, which may read.
+    const search done = __builtin_cpu_supports("avx2") != 0
+                            ? search_windows_avx2(scanned_, end_, scanned_for_)
+                            : search_windows(scanned_, end_, scanned_for_);
     scanned_ = done.behind;
     if (done.hits != 0) [[likely]] {
         window_ = scanned_ - window_size;
