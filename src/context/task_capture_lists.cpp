@@ -12,10 +12,12 @@ namespace coil::detail {
 
 namespace {
 
-/// Begins to load the next task: a list of many tasks is in no cache.
+/// Begins to load the next task, if there is one: a list of many tasks is in no cache.
 void prefetch(const promise_base* task) noexcept {
-    __builtin_prefetch(task);
-    __builtin_prefetch(static_cast<const void*>(task + 1));
+    if (task != nullptr) {
+        __builtin_prefetch(task);
+        __builtin_prefetch(task + 1);
+    }
 }
 
 } // namespace
