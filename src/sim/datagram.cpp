@@ -104,14 +104,34 @@ std::uint32_t datagram_socket::events() {
     return all | (error_ != 0 ? POLLERR : 0U);
 }
 
-int datagram_socket::bind(const endpoint& to) { return bound_ ? -EINVAL : take_name(to); }
+int datagram_socket::bind(const endpoint& to) {
+    if (const int error = bind_once(to, bound_); error != 0) {
+        return error;
+    }
+    keeps_address_ = !to.is_any();
+    keeps_port_ = to.port != 0;
+    return 0;
+}
+
+/// connect(2) with AF_UNSPEC: the socket keeps only what was given to bind(2) explicitly.
+void datagram_socket::disconnect() {
+    has_peer_ = false;
+    if (!keeps_address_) {
+        local_.ip = {};
+    }
+    if (!keeps_port_) {
+        own_machine.forget_names(*this);
+        local_.port = 0;
+        bound_ = false;
+    }
+}
 
 int datagram_socket::connect(op&, const endpoint& to) {
     if (family() == AF_UNIX) {
         return connect_local(to);
     }
     if (to.family == AF_UNSPEC) {
-        has_peer_ = false;
+        disconnect();
         return 0;
     }
     if (to.family != family()) {
