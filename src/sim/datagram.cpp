@@ -162,6 +162,9 @@ int datagram_socket::send(op& call, int) {
     if (family() == AF_UNIX) {
         return send_local(call);
     }
+    if (const int error = bind_somewhere(); error != 0) { // even if the call fails, as in Linux
+        return error;
+    }
     if (sending_ended_) {
         return -EPIPE;
     }
@@ -184,9 +187,6 @@ int datagram_socket::send(op& call, int) {
     }
     if (own_machine.world.fault(own_machine.world.options.faults.no_buffers, "ENOBUFS")) {
         return -ENOBUFS;
-    }
-    if (const int error = bind_somewhere(); error != 0) {
-        return error;
     }
     return send_over_network(target, datagram_of(call));
 }

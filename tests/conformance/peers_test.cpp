@@ -42,9 +42,8 @@ task<> disconnected() {
     EXPECT_EQ(name_of(fd).port(), 0);
     EXPECT_EQ(name_of(fd).in.sin_addr.s_addr, htonl(INADDR_ANY));
     co_await gives(io::send(fd, "x"), -EDESTADDRREQ);
-    co_await gives(io::sendto(fd, "x", 0, to.get(), to.length), 1);
     const std::uint16_t port = name_of(fd).port();
-    EXPECT_NE(port, 0) << "bound again";
+    EXPECT_NE(port, 0) << "bound again, though nothing was sent";
     co_await gives(io::close(fd), 0);
 
     // By an address alone, and by both.
@@ -83,7 +82,8 @@ task<> late_reset() {
     co_await gives(io::close(s.a), 0);
     co_await gives(io::recv(s.b, buf), 0);
     co_await gives(io::send(s.b, "x"), 1);
-    co_await gives(io::poll(s.b, POLLERR), POLLERR | POLLHUP);
+    co_await coil::sleep_for(1ms); // until the reset has arrived
+    co_await gives(io::poll(s.b, POLLERR), POLLERR | POLLHUP | POLLRDHUP);
     co_await gives(io::recv(s.b, buf), 0);
     co_await gives(io::send(s.b, "x"), -EPIPE);
     co_await gives(io::recv(s.b, buf), 0);

@@ -199,6 +199,29 @@ task<> after_a_wait(int type) {
 TEST_P(Refusals, AfterAWait) { run(after_a_wait(SOCK_STREAM)); }
 TEST_P(Refusals, AfterAWaitForADatagram) { run(after_a_wait(SOCK_DGRAM)); }
 
+/// Datagrams end for a socket that was shut down, whether or not it waits.
+task<> shut_datagrams() {
+    const ends s = paired(SOCK_DGRAM);
+    char buf[8];
+    auto waiting = coil::eager(coil::timeout(io::recv(s.a, buf), 1s));
+    co_await coil::yield();
+    co_await gives(io::shutdown(s.a, SHUT_RD), 0);
+    const int result = co_await waiting;
+    EXPECT_EQ(result, 0);
+    ::iovec one{buf, sizeof buf};
+    ::msghdr message{};
+    message.msg_iov = &one;
+    message.msg_iovlen = 1;
+    co_await gives(coil::timeout(io::recv(s.a, buf), 1s), 0);
+    co_await gives(coil::timeout(io::recvmsg(s.a, &message), 1s), 0);
+    co_await gives(coil::timeout(io::read(s.a, buf), 1s), 0);
+    co_await gives(io::recv(s.a, buf, MSG_DONTWAIT), -EAGAIN);
+    co_await gives(io::shutdown(s.b, SHUT_RD), 0);
+    co_await gives(coil::timeout(io::read(s.b, buf), 1s), 0, "before anything has waited");
+    co_await closed(s);
+}
+TEST_P(Refusals, OfDatagramsAfterTheEnd) { run(shut_datagrams()); }
+
 task<> negative_sizes(std::string dir) {
     char byte = 0;
     const std::size_t huge = ~std::size_t{0};
