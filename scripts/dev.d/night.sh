@@ -129,6 +129,7 @@ run_night() {
     night_rounds "trees of other users" cxx23 fs '*HostileTrees*:*Opening*:*Leases*:*SwapperCanary*'
     HOSTILE_CLIENTS=$(scaled 10000) HOSTILE_DESCRIPTORS=$(scaled 1000) run_tests "servers, 10 000 clients" cxx23 examples/all \
         -R '^examples\.(http_files|chat|logs|redis_pool)$' --timeout 3600
+    COIL_TEST_LONG=1 run_adapter_tests -R TestSsl --timeout 1800
     run_fault_tests debug "$(scaled 1000)"
     run_liburing_tests
     run_filesystem_tests

@@ -13,6 +13,7 @@ declare -A brings=(
     [python3]=python3 [git]=git [relacy-dev]=relacy/relacy.hpp
     [libbenchmark-dev]=benchmark/benchmark.h [liburing-dev]=liburing.h [libuv1-dev]=uv.h [libasio-dev]=asio.hpp
     [redis-server]=redis-server [fio]=fio [haproxy]=haproxy [nginx-light]=nginx
+    [gnutls-bin]=gnutls-cli [stunnel4]=stunnel4 [testssl.sh]=testssl
     [gdb]=gdb [lldb]=lldb
     [shellcheck]=shellcheck [debootstrap]=debootstrap [mkdocs]=mkdocs [doxygen]=doxygen [chromium]=chromium
 )
@@ -33,6 +34,7 @@ packages_of() {
         docs) echo mkdocs mkdocs-material python3-pygments doxygen python3 ;;
         adapters) echo libpq-dev libcurl4-openssl-dev libhiredis-dev librdkafka-dev libc-ares-dev libsqlite3-dev libasio-dev libboost-dev ;;
         adapted_servers) echo postgresql redis-server nats-server ;;
+        tls_peers) echo gnutls-bin stunnel4 testssl.sh ;;
         browser) echo chromium ;;
         modules) compiler_packages modules ;;
         *) die "there is no package group '$1'" ;;
@@ -112,7 +114,7 @@ install_packages() {
     fi
     # Benchmarks and tests start servers of their own; these must not run as services.
     local service
-    for service in redis-server postgresql nats-server haproxy nginx; do
+    for service in redis-server postgresql nats-server haproxy nginx stunnel4; do
         if [[ " $* " == *" $service"* && -d /run/systemd/system ]]; then
             as_root systemctl disable --quiet --now "$service" || true
         fi

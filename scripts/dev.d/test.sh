@@ -183,9 +183,10 @@ readonly once_at_all=${once/debuggers|/}
 # The labels of what every run repeats on the epoll backend. To run everything on it: ./dev test --backend epoll.
 readonly on_epoll='^(conformance|net|epoll)$'
 
-# run_adapter_tests [CTEST-ARGUMENT...]: the adapters of other libraries, with AddressSanitizer, against their servers.
+# run_adapter_tests [CTEST-ARGUMENT...]: the adapters of other libraries, with AddressSanitizer, against their servers, and
+# TLS against other implementations of it.
 run_adapter_tests() {
-    need adapters adapted_servers
+    need adapters adapted_servers tls tls_peers
     configure asan || {
         count_failure "interop: configuring build/asan"
         return

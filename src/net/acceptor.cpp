@@ -122,9 +122,9 @@ void socket_file_owner::remove() noexcept {
 
 } // namespace detail
 
-acceptor::acceptor(const endpoint& local, const acceptor_options& options)
-    : socket_(local.is_unix() ? socket::create_unix(options.unix_type)
-                              : socket::create_tcp(local.family())) {
+void acceptor::open(const endpoint& local, const acceptor_options& options) {
+    socket_ = local.is_unix() ? socket::create_unix(options.unix_type)
+                              : socket::create_tcp(local.family());
     if (local.is_unix()) {
         bind_unix(local);
     } else {

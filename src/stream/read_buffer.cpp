@@ -7,7 +7,7 @@
 #include <utility>
 
 #if defined(__SSE2__)
-#include <emmintrin.h>
+#include <immintrin.h>
 #endif
 
 namespace coil::detail {
@@ -29,30 +29,58 @@ std::uint64_t find_in_window(const char* at, char wanted) noexcept {
     }
     return found;
 }
+
+struct search {
+    const char* behind; // the last window that was searched
+    std::uint64_t hits; // in that window
+};
+
+/// Searches whole windows until one has hits.
+search search_windows(const char* at, const char* end, char wanted) noexcept {
+    while (static_cast<std::size_t>(end - at) >= window_size) {
+        const std::uint64_t hits = find_in_window(at, wanted);
+        at += window_size;
+        if (hits != 0) {
+            return {at, hits};
+        }
+    }
+    return {at, 0};
+}
+
+/// The same with wider registers.
+[[gnu::target("avx2")]] search search_windows_avx2(const char* at, const char* end,
+                                                   char wanted) noexcept {
+    const __m256i pattern = _mm256_set1_epi8(wanted);
+    while (static_cast<std::size_t>(end - at) >= window_size) {
+        const auto* const parts = reinterpret_cast<const __m256i*>(at);
+        const __m256i low = _mm256_cmpeq_epi8(_mm256_loadu_si256(parts), pattern);
+        const __m256i high = _mm256_cmpeq_epi8(_mm256_loadu_si256(parts + 1), pattern);
+        const auto low_bits = static_cast<std::uint32_t>(_mm256_movemask_epi8(low));
+        const auto high_bits = static_cast<std::uint32_t>(_mm256_movemask_epi8(high));
+        at += window_size;
+        if ((low_bits | high_bits) != 0) {
+            return {at, low_bits | static_cast<std::uint64_t>(high_bits) << 32U};
+        }
+    }
+    return {at, 0};
+}
+
+const bool has_avx2 = __builtin_cpu_supports("avx2") != 0;
 #endif
 
 } // namespace
 
 bool read_buffer::scan() noexcept {
 #if defined(__SSE2__)
-    while (scanned_ != end_) {
-        const auto rest = static_cast<std::size_t>(end_ - scanned_);
-        window_ = scanned_;
-        if (rest >= window_size) {
-            hits_ = find_in_window(window_, scanned_for_);
-            scanned_ += window_size;
-        } else {
-            char last[window_size];
-            std::memcpy(last, window_, rest);
-            const std::uint64_t valid = (std::uint64_t{1} << rest) - 1;
-            hits_ = find_in_window(last, scanned_for_) & valid;
-            scanned_ = end_;
-        }
-        if (hits_ != 0) {
-            return true;
-        }
+    const search done = has_avx2 ? search_windows_avx2(scanned_, end_, scanned_for_)
+                                 : search_windows(scanned_, end_, scanned_for_);
+    scanned_ = done.behind;
+    if (done.hits != 0) [[likely]] {
+        window_ = scanned_ - window_size;
+        hits_ = done.hits;
+        return true;
     }
-    return false;
+    return scan_rest();
 #else
     const auto rest = static_cast<std::size_t>(end_ - scanned_);
     const void* const found = rest > 0 ? std::memchr(scanned_, scanned_for_, rest) : nullptr;
@@ -66,6 +94,24 @@ bool read_buffer::scan() noexcept {
     return true;
 #endif
 }
+
+#if defined(__SSE2__)
+/// Scans the last bytes, which are fewer than a window. A function of its own, so that scan() needs
+/// no stack.
+bool read_buffer::scan_rest() noexcept {
+    const auto rest = static_cast<std::size_t>(end_ - scanned_);
+    if (rest == 0) {
+        return false;
+    }
+    char last[window_size];
+    std::memcpy(last, scanned_, rest);
+    const std::uint64_t valid = (std::uint64_t{1} << rest) - 1;
+    window_ = scanned_;
+    hits_ = find_in_window(last, scanned_for_) & valid;
+    scanned_ = end_;
+    return hits_ != 0;
+}
+#endif
 
 std::optional<std::string_view> read_buffer::take_until(char delimiter, std::size_t max) {
     if (std::string_view taken; try_take_until(delimiter, max, taken)) {

@@ -1,6 +1,7 @@
 #include "bio.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 
 namespace coil::tls::detail {
@@ -11,7 +12,7 @@ struct bio_functions {
     static int read(BIO* bio, char* to, std::size_t size, std::size_t* done) noexcept {
         engine& e = engine_of(bio);
         BIO_clear_retry_flags(bio);
-        const std::size_t n = std::min(size, e.input_end_ - e.input_begin_);
+        const std::size_t n = std::min<std::size_t>(size, e.input_end_ - e.input_begin_);
         if (n == 0) {
             if (!e.input_ended_) {
                 BIO_set_retry_read(bio);
@@ -21,7 +22,7 @@ struct bio_functions {
         }
         const std::byte* const from = e.large_ ? e.large_.get() : e.small_.data();
         std::memcpy(to, from + e.input_begin_, n);
-        e.input_begin_ += n;
+        e.input_begin_ += static_cast<std::uint32_t>(n);
         *done = n;
         return 1;
     }

@@ -133,10 +133,11 @@ int context_state::choose_certificate(SSL* ssl, void* self) noexcept {
         if (!own) {
             return 1;
         }
-        return SSL_use_cert_and_key(ssl, own->certificate.get(), own->key.get(), own->chain.get(),
-                                    1) == 1
-                   ? 1
-                   : 0;
+        // OpenSSL copies the chain, also an empty one, for each connection.
+        STACK_OF(X509)* const chain =
+            sk_X509_num(own->chain.get()) > 0 ? own->chain.get() : nullptr;
+        return SSL_use_cert_and_key(ssl, own->certificate.get(), own->key.get(), chain, 1) == 1 ? 1
+                                                                                                : 0;
     } catch (const std::bad_alloc&) {
         return 0;
     }

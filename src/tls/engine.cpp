@@ -55,10 +55,12 @@ int engine::begin_client(std::string&& name) {
     }
     // A resumed connection is not verified again: a session of another name, or one that was never
     // verified, must not replace the verification.
-    if (offered_ && offered_.name_ == name && (offered_.verified_ || !verifies)) {
-        SSL_set_session(ssl_, offered_.session_.get()); // a full handshake if this fails
+    rare_state& kept = rare();
+    const tls::session& offered = kept.offered;
+    if (offered && offered.name_ == name && (offered.verified_ || !verifies)) {
+        SSL_set_session(ssl_, offered.session_.get()); // a full handshake if this fails
     }
-    name_ = std::move(name);
+    kept.name = std::move(name);
     side_ = side::client;
     SSL_set_connect_state(ssl_);
     return 0;
@@ -205,16 +207,22 @@ step engine::outcome(int result) noexcept {
 int engine::fail(int error, std::string_view why, const char* detail) noexcept {
     failure_ = error;
     try {
-        last_error_ = "coil: TLS: ";
-        last_error_ += why;
+        std::string sentence = "coil: TLS: ";
+        sentence += why;
         if (detail != nullptr) {
-            last_error_ += ": ";
-            last_error_ += detail;
+            sentence += ": ";
+            sentence += detail;
         }
+        rare().last_error = std::move(sentence);
     } catch (const std::bad_alloc&) {
-        last_error_.clear(); // the error code remains
+        return error; // without a sentence
     }
     return error;
+}
+
+const std::string& engine::last_error() const noexcept {
+    static const std::string none;
+    return rare_ ? rare_->last_error : none;
 }
 
 mutable_buffer engine::input_room() noexcept {
@@ -234,7 +242,7 @@ mutable_buffer engine::input_room() noexcept {
 
 void engine::received(std::size_t size) noexcept {
     ++inputs_;
-    input_end_ = size;
+    input_end_ = static_cast<std::uint32_t>(size);
     input_ended_ = size == 0;
     // A peer that fills the small buffer probably has more to send. A connection that receives less
     // waits without a large buffer.
@@ -323,7 +331,7 @@ tls::session engine::session() const {
     }
     const bool verified =
         SSL_get_verify_mode(ssl_) != SSL_VERIFY_NONE && SSL_get_verify_result(ssl_) == X509_V_OK;
-    return {std::shared_ptr<SSL_SESSION>(copy, SSL_SESSION_free), name_, verified};
+    return {std::shared_ptr<SSL_SESSION>(copy, SSL_SESSION_free), rare_->name, verified};
 }
 
 } // namespace coil::tls::detail

@@ -28,6 +28,7 @@
 extern "C" const char* __tsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions() { // NOLINT: its name
     return "race:std::__exception_ptr::exception_ptr::_M_release\n"
+           "race:std::logic_error::~logic_error\n"
            "race:std::runtime_error::~runtime_error\n";
 }
 

@@ -1,10 +1,9 @@
 // openssl s_client and s_server as peers.
 
+#include "tls/pem_files.hpp"
 #include "tls/support.hpp"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -12,31 +11,6 @@ using namespace coil;
 using namespace tls_test;
 
 namespace {
-
-/// PEM files in a folder that is removed at the end.
-class pem_files {
-public:
-    pem_files() {
-        std::filesystem::create_directory(folder_);
-        const authority& all = certificates();
-        write("cert.pem", all.server.certificate_pem());
-        write("key.pem", all.server.key_pem());
-        write("root.pem", all.root.certificate_pem());
-        write("client.pem", all.client.certificate_pem() + all.client.key_pem());
-    }
-    pem_files(const pem_files&) = delete;
-    pem_files& operator=(const pem_files&) = delete;
-    ~pem_files() { std::filesystem::remove_all(folder_); }
-
-    std::string operator[](const char* name) const { return (folder_ / name).string(); }
-
-private:
-    void write(const char* name, const std::string& text) const {
-        std::ofstream(folder_ / name) << text;
-    }
-    std::filesystem::path folder_ =
-        std::filesystem::temp_directory_path() / ("coil-interop-" + std::to_string(::getpid()));
-};
 
 bool has_openssl() { return std::system("openssl version >/dev/null 2>&1") == 0; }
 

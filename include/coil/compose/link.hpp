@@ -51,6 +51,15 @@ auto hard_link(First&& first, Rest&&... rest) noexcept {
         detail::hard_elements(std::move(first).take_element(), std::move(rest).take_element()...));
 }
 
+#if defined(COIL_CHECK_LIFETIMES)
+/// The same by value, which the compiler can check.
+template <detail::element A, detail::element B>
+    requires(!detail::limits_chain<io_awaitable<A>> && !detail::limits_chain<io_awaitable<B>>)
+auto operator&&(io_awaitable<A> a COIL_LIFETIMEBOUND, io_awaitable<B> b COIL_LIFETIMEBOUND) {
+    return operator&& <io_awaitable<A>, io_awaitable<B>>(std::move(a), std::move(b));
+}
+#endif
+
 /// Produce readable compiler errors.
 template <ring_operation A, ring_operation B>
     requires(detail::limits_chain<A> || detail::limits_chain<B>)

@@ -129,6 +129,16 @@ public:
         }
     }
 
+#if defined(COIL_CHECK_LIFETIMES)
+    /// The same by value, which the compiler can check, for tasks inside a timeout(), on(), ...
+    template <template <class...> class Combination, class... T>
+        requires detail::checked_by_value<Combination<T...>>
+    child_handle<> spawn(Combination<T...> work COIL_CAPTURED(this), std::string_view name = {},
+                         std::source_location where = std::source_location::current()) {
+        return start(detail::await_and_discard<Combination<T...>>(std::move(work)), name, where);
+    }
+#endif
+
     /// Produces a readable compiler error.
     template <class A, class... Rest>
         requires(!detail::is_task<std::remove_cvref_t<A>> && !awaitable<detail::kept<A>>)

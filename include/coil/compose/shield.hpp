@@ -50,6 +50,16 @@ auto shield(A&& work) {
     return shielded_awaitable<detail::kept<A>>(std::forward<A>(work));
 }
 
+#if defined(COIL_CHECK_LIFETIMES)
+/// The same for a task, which the compiler can check only if it is passed by value.
+template <class T>
+COIL_CORO_COPIES auto shield(task<T> work COIL_LIFETIMEBOUND) {
+    return shielded_awaitable<task<T>>(std::move(work));
+}
+template <class Kept>
+inline constexpr bool detail::checked_by_value<shielded_awaitable<Kept>> = true;
+#endif
+
 /// Produces a readable compiler error.
 template <class A>
     requires(!awaitable<detail::kept<A>>)

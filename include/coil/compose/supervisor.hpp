@@ -93,6 +93,17 @@ public:
         return supervised_spawn<void>(
             *this, detail::await_and_discard<detail::kept<A>>(std::forward<A>(work)), name, where);
     }
+#if defined(COIL_CHECK_LIFETIMES)
+    /// The same by value, which the compiler can check, for tasks inside a timeout(), on(), ...
+    template <template <class...> class Combination, class... T>
+        requires detail::checked_by_value<Combination<T...>>
+    supervised_spawn<void> spawn(Combination<T...> work COIL_CAPTURED(this),
+                                 std::string_view name = {},
+                                 std::source_location where = std::source_location::current()) {
+        return supervised_spawn<void>(
+            *this, detail::await_and_discard<Combination<T...>>(std::move(work)), name, where);
+    }
+#endif
 
     /// Produces a readable compiler error.
     template <class A, class... Rest>

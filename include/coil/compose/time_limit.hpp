@@ -6,6 +6,7 @@
 #include <coil/compose/detail/limited_child.hpp>
 #include <coil/context/sleep.hpp>
 #include <coil/core/awaitable.hpp>
+#include <coil/core/task.hpp>
 #include <coil/core/this_task.hpp>
 #include <coil/io/eager.hpp>
 
@@ -80,6 +81,34 @@ auto timeout_at(A&& work, std::chrono::time_point<Clock, Duration> deadline) {
         return timeout(std::forward<A>(work), detail::span_until(deadline));
     }
 }
+
+#if defined(COIL_CHECK_LIFETIMES)
+/// The same for tasks, which the compiler can check only if they are passed by value.
+template <class T, class Rep, class Period>
+COIL_CORO_COPIES auto timeout(task<T> work COIL_LIFETIMEBOUND,
+                              std::chrono::duration<Rep, Period> limit) {
+    return limited_awaitable<task<T>>(std::move(work), detail::saturated_ns(limit),
+                                      sleep_awaitable::from::now);
+}
+template <class T, class Clock, class Duration>
+COIL_CORO_COPIES auto timeout_at(task<T> work COIL_LIFETIMEBOUND,
+                                 std::chrono::time_point<Clock, Duration> deadline) {
+    if constexpr (std::is_same_v<Clock, std::chrono::steady_clock>) {
+        return limited_awaitable<task<T>>(std::move(work),
+                                          detail::saturated_ns(deadline.time_since_epoch()),
+                                          sleep_awaitable::from::epoch);
+    } else {
+        return timeout(std::move(work), detail::span_until(deadline));
+    }
+}
+template <class Clock, class Duration, class T>
+COIL_CORO_COPIES auto with_deadline(std::chrono::time_point<Clock, Duration> deadline,
+                                    task<T> work COIL_LIFETIMEBOUND) {
+    return timeout_at(std::move(work), deadline);
+}
+template <class Kept>
+inline constexpr bool detail::checked_by_value<limited_awaitable<Kept>> = true;
+#endif
 
 /// timeout_at(work, deadline) with the arguments in the other order: `work` runs under a limit that
 /// everything below it inherits. this_task::deadline() returns it.

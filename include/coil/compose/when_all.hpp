@@ -52,6 +52,17 @@ auto when_all(Awaitables&&... awaitables) {
         kept_tuple(std::forward<Awaitables>(awaitables)...));
 }
 
+#if defined(COIL_CHECK_LIFETIMES)
+/// The same for tasks, which the compiler can check only if they are passed by value.
+template <class... T>
+    requires(sizeof...(T) > 0)
+COIL_CORO_COPIES auto when_all(task<T>... tasks COIL_LIFETIMEBOUND) {
+    return when_all_awaitable<task<T>...>(std::tuple<task<T>...>(std::move(tasks)...));
+}
+template <class... Kept>
+inline constexpr bool detail::checked_by_value<when_all_awaitable<Kept...>> = true;
+#endif
+
 /// The same for any number of awaitables of one type. Returns their results as a std::vector in the
 /// same order (std::reference_wrapper for references), or void if they have none. Elements of a
 /// named container, or of a view such as std::span, are held by reference: join handles, for

@@ -44,6 +44,17 @@ auto when_any(Awaitables&&... awaitables) {
         kept_tuple(std::forward<Awaitables>(awaitables)...));
 }
 
+#if defined(COIL_CHECK_LIFETIMES)
+/// The same for tasks, which the compiler can check only if they are passed by value.
+template <class... T>
+    requires(sizeof...(T) > 0)
+COIL_CORO_COPIES auto when_any(task<T>... tasks COIL_LIFETIMEBOUND) {
+    return when_any_awaitable<task<T>...>(std::tuple<task<T>...>(std::move(tasks)...));
+}
+template <class... Kept>
+inline constexpr bool detail::checked_by_value<when_any_awaitable<Kept...>> = true;
+#endif
+
 /// The same for any number of awaitables of one type, passed as to when_all. Returns the index and
 /// the value. An empty range throws std::invalid_argument.
 ///

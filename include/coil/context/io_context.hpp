@@ -2,7 +2,7 @@
 
 #include <coil/base/owned.hpp>
 #include <coil/context/detail/admin_registration.hpp>
-#include <coil/context/detail/checked_number.hpp>
+#include <coil/context/detail/context_options_of.hpp>
 #include <coil/context/detail/dump_registration.hpp>
 #include <coil/context/detail/event_loop.hpp>
 #include <coil/context/join_handle.hpp>
@@ -55,12 +55,18 @@ public:
     /// Throws std::system_error if no ring can be created; the message says why and what to do.
     io_context(io_context_options options = {}); // NOLINT(*-explicit-*): io_context c = {}
     /// A context whose ring has that many entries.
-    template <std::integral Number>
+    template <class Number>
+        requires std::integral<Number> || detail::wrong_context_options<Number>
     explicit io_context(Number entries)
-        : io_context(with_entries(detail::checked_number<unsigned>(entries))) {}
+        COIL_ERROR_IF(!std::integral<Number>, "name the option: io_context ctx({.entries = 64})")
+        : io_context(detail::context_options_of(entries)) {}
     ~io_context();
-    io_context(const io_context&) = delete;
+    io_context(const io_context&) COIL_DELETE_COPY("pass a reference to it: io_context& ctx");
     io_context& operator=(const io_context&) = delete;
+    /// Produces a readable compiler error.
+    void operator co_await() const
+        COIL_DELETE_COPY("run tasks on it: ctx.co_spawn(f()); or continue on it: co_await "
+                         "resume_on(ctx)");
 
     /// Starts a detached task. An exception that leaves it goes to on_unhandled_exception. `where`
     /// is part of the message of an unhandled exception in builds with assertions; in release
@@ -239,12 +245,6 @@ private:
     static task<> call(F f) {
         f();
         co_return;
-    }
-
-    static io_context_options with_entries(unsigned entries) {
-        io_context_options options;
-        options.entries = entries;
-        return options;
     }
 
     void start_detached(task<> work);

@@ -87,6 +87,10 @@ public:
         return state().take();
     }
 
+    /// Produces a readable compiler error.
+    template <class Self = T>
+    T join() COIL_DELETE("await the handle, co_await h; outside of a coroutine, h.get()");
+
     /// Requests a stop of the task: its awaits return -ECANCELED. Does not wait; join to wait for
     /// its end.
     void cancel() noexcept { state().cancel(); }

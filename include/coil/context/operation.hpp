@@ -48,7 +48,7 @@ public:
 
     /// Produces a readable compiler error: the operation is used as if it were its result.
     operator int() const // NOLINT(*-explicit-*)
-        COIL_DELETE("did you forget to co_await? Write int n = co_await io::read(fd, buf)");
+        COIL_DELETE_MEMBER("did you forget to co_await? Write int n = co_await io::read(fd, buf)");
 
     /// Used by combinators: the operation of this awaitable.
     [[nodiscard]] Element take_element() && noexcept { return std::move(element_); }
@@ -71,6 +71,11 @@ template <class T>
 inline constexpr bool is_io_awaitable = false;
 template <class E>
 inline constexpr bool is_io_awaitable<io_awaitable<E>> = true;
+
+#if defined(COIL_CHECK_LIFETIMES)
+template <class E>
+inline constexpr bool checked_by_value<io_awaitable<E>> = true;
+#endif
 
 } // namespace detail
 

@@ -53,6 +53,11 @@ template <class A>
 using kept = std::conditional_t<std::is_lvalue_reference_v<A>, A,
                                 typename kept_as<std::remove_cvref_t<A>>::type>;
 
+/// With COIL_CHECK_LIFETIMES: whether an A refers to what its tasks or operations refer to, so that
+/// functions take it by value, which the compiler can check.
+template <class A>
+inline constexpr bool checked_by_value = false;
+
 /// Whether an argument can be stored as kept<A>.
 template <class A>
 inline constexpr bool can_be_kept = std::is_constructible_v<kept<A>, A>;

@@ -5,6 +5,7 @@
 #include <coil/core/detail/range_concepts.hpp>
 
 #include <concepts>
+#include <coroutine>
 #include <cstddef>
 #include <limits>
 #include <span>
@@ -146,6 +147,20 @@ namespace detail {
 /// A pointer. Unlike an array, it does not have a length.
 template <class P>
 concept bare_pointer = std::is_pointer_v<std::remove_cvref_t<P>>;
+
+/// A number where a call takes a buffer.
+template <class N>
+concept plain_number = std::is_arithmetic_v<N>;
+
+/// The return type of functions that only produce a readable compiler error: the await that is
+/// written around the call adds no error of its own.
+struct any_awaitable {
+    template <class T>
+    operator T() const; // NOLINT(*-explicit-*)
+    [[nodiscard]] static bool await_ready() noexcept { return true; }
+    static void await_suspend(std::coroutine_handle<>) noexcept {}
+    [[nodiscard]] any_awaitable await_resume() const noexcept { return *this; }
+};
 
 /// The maximum number of bytes that Linux transfers in one call (read(2): 0x7ffff000). A longer
 /// buffer is truncated; the result is the number of bytes transferred.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/base/exchange.hpp>
+#include <coil/core/config.hpp>
 #include <coil/core/detail/stop_callback.hpp>
 #include <coil/core/detail/stop_state.hpp>
 
@@ -219,6 +220,18 @@ public:
         });
     }
     ~inplace_stop_callback() { detach(); }
+    /// Produce readable compiler errors.
+    template <class G>
+        requires std::constructible_from<F, G>
+    explicit inplace_stop_callback(G&&)
+        COIL_DELETE_COPY("pass the token as well: inplace_stop_callback on_stop(token, f)");
+    template <class G>
+    inplace_stop_callback(G&&, inplace_stop_token)
+        COIL_DELETE_COPY("the token comes first: inplace_stop_callback on_stop(token, f)");
+    template <class G>
+    inplace_stop_callback(const inplace_stop_source&, G&&)
+        COIL_DELETE_COPY("pass the token of the stop source: inplace_stop_callback "
+                         "on_stop(source.get_token(), f)");
 
 private:
     [[no_unique_address]] F function_;
@@ -226,5 +239,11 @@ private:
 
 template <class F>
 inplace_stop_callback(inplace_stop_token, F) -> inplace_stop_callback<F>;
+template <std::invocable F>
+inplace_stop_callback(F) -> inplace_stop_callback<F>;
+template <std::invocable F>
+inplace_stop_callback(F, inplace_stop_token) -> inplace_stop_callback<F>;
+template <std::invocable F>
+inplace_stop_callback(const inplace_stop_source&, F) -> inplace_stop_callback<F>;
 
 } // namespace coil

@@ -1,7 +1,11 @@
 #pragma once
 
+#include <coil/core/config.hpp>
+
 #include <cerrno>
+#include <cstddef>
 #include <system_error>
+#include <utility>
 
 namespace coil {
 
@@ -39,6 +43,13 @@ public:
         return value_ < 0 ? std::error_code(-value_, std::generic_category()) : std::error_code();
     }
 
+    /// Produce readable compiler errors.
+    template <std::size_t I> // auto [ec, n] = co_await io::read(fd, buf)
+    friend int get(io_result) COIL_DELETE(
+        "the result is one number: int n = co_await io::read(fd, buf), and -errno if n < 0");
+    friend bool operator==(io_result, std::errc)
+        COIL_DELETE("compare the error: r.error() == std::errc::timed_out, or r == -ETIMEDOUT");
+
 private:
     int value_ = 0;
 };
@@ -55,3 +66,10 @@ public:
 };
 
 } // namespace coil
+
+template <>
+struct std::tuple_size<coil::io_result> : std::integral_constant<std::size_t, 2> {};
+template <std::size_t I>
+struct std::tuple_element<I, coil::io_result> {
+    using type = int;
+};

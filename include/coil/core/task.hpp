@@ -65,7 +65,11 @@ public:
     task(const task&)
         COIL_DELETE_COPY("a task is awaited or spawned once: write std::move(t), or f() directly");
     task& operator=(const task&) = delete;
-    ~task() { destroy(); }
+    ~task() {
+        static_assert(detail::can_be_a_result<T>, "a task returns an object, a T& or nothing: "
+                                                  "std::array<int, 4> for int[4], T for T&&");
+        destroy();
+    }
 
     class awaiter {
     public:
@@ -104,7 +108,7 @@ public:
             return detail::transfer_to(parent, coroutine_);
         }
 
-        T await_resume() { return coroutine_.promise().outcome.take(); }
+        detail::result_or_void<T> await_resume() { return coroutine_.promise().outcome.take(); }
 
     private:
         // a copy: the task may be moved while it is awaited

@@ -14,6 +14,14 @@
 
 namespace coil {
 
+namespace detail {
+
+template <class N>
+inline constexpr bool number_or_pointer =
+    std::is_arithmetic_v<N> || (std::is_pointer_v<N> && std::is_class_v<std::remove_pointer_t<N>>);
+
+} // namespace detail
+
 /// A type-erased executor.
 ///
 ///     looper_executor looper;
@@ -48,7 +56,11 @@ public:
                  executor<E> && std::move_constructible<E>)
     any_executor(E&& target) // NOLINT(*-explicit-*)
         : any_executor(std::in_place_type<E>, std::move(target)) {}
-    /// Produces a readable compiler error.
+    /// Produce readable compiler errors.
+    template <class N>
+        requires detail::number_or_pointer<N>
+    any_executor(N) // NOLINT(*-explicit-*)
+        COIL_DELETE_COPY("an any_executor is made from an executor, such as a thread_pool");
     template <class E>
         requires(!std::is_reference_v<E> && !std::is_const_v<E> && executor<E> &&
                  !std::move_constructible<E>)

@@ -7,7 +7,15 @@
 
 namespace coil {
 
+class any_executor;
 class runtime;
+
+namespace detail {
+
+template <class E>
+inline constexpr bool never_an_executor = false;
+
+} // namespace detail
 
 /// The E that all async_tasks without an executor_arg share. Created on first use; an io_context
 /// then runs on a thread of its own.
@@ -26,6 +34,15 @@ E& default_executor() {
         "there is no default for an executor that needs arguments: pass one explicitly, by the "
         "parameters (coil::executor_arg_t, E&)");
     return detail::shared_executor_of<E>::instance();
+}
+
+/// Produces a readable compiler error.
+template <class E>
+    requires(!executor<E>)
+any_executor& default_executor() {
+    static_assert(detail::never_an_executor<E>,
+                  "write async_task<T, Executor> with an executor, such as thread_pool");
+    __builtin_unreachable();
 }
 
 } // namespace coil

@@ -35,11 +35,11 @@ namespace coil {
 /// std::errc::operation_canceled, and an exception of the task is reported like that of a detached
 /// task.
 template <executor E, class T>
-detail::on_awaitable<T> on(E& ex, task<T> work) noexcept {
+detail::on_awaitable<T> on(E& ex, task<T> work COIL_LIFETIMEBOUND) noexcept {
     return {detail::ref_to(ex), std::move(work)};
 }
 template <class T>
-detail::on_awaitable<T> on(const any_executor& ex, task<T> work) noexcept {
+detail::on_awaitable<T> on(const any_executor& ex, task<T> work COIL_LIFETIMEBOUND) noexcept {
     return {detail::ref_to(ex), std::move(work)};
 }
 

@@ -81,9 +81,11 @@ public:
         }
     }
 
-    /// Produces a readable compiler error.
+    /// Produce readable compiler errors.
     template <detail::derived_from_task Task>
     void execute(Task&&) COIL_DELETE("a task is awaited on an executor: co_await on(pool, f())");
+    template <class Task>
+    void spawn(Task&&) COIL_DELETE("a task is awaited on an executor: co_await on(pool, f())");
 
     /// Like execute(), for a work object of the caller. Allocates nothing and does not throw.
     void submit(detail::work& w) noexcept;

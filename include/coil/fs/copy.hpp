@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <system_error>
+#include <type_traits>
 
 namespace coil::fs {
 
@@ -47,6 +48,14 @@ namespace coil::fs {
 [[nodiscard("did you forget to co_await?")]] task<> copy(path from, path to, std::error_code& ec);
 [[nodiscard("did you forget to co_await?")]] task<> copy(path from, path to, copy_options options,
                                                          std::error_code& ec);
+
+/// Produce readable compiler errors.
+task<> copy(const path&) COIL_DELETE("pass both paths: copy(from, to)");
+template <class Options>
+    requires(!std::is_convertible_v<Options, copy_options> &&
+             !std::is_convertible_v<Options, std::error_code&>)
+task<> copy(const path&, const path&, Options&&)
+    COIL_DELETE("options are values of copy_options: copy(from, to, copy_options::recursive)");
 
 /// The progress of a copy.
 struct copy_progress {

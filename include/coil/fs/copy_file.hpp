@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
 namespace coil::fs {
@@ -49,5 +50,13 @@ COIL_CORO_WRAPPER inline task<bool> copy_file(path from, path to, copy_options o
 COIL_CORO_WRAPPER inline task<bool> copy_file(path from, path to, std::error_code& ec) {
     return copy_file(std::move(from), std::move(to), copy_options::none, copy_file_progress(), ec);
 }
+
+/// Produce readable compiler errors.
+task<bool> copy_file(const path&) COIL_DELETE("pass both paths: copy_file(from, to)");
+template <class Options>
+    requires(!std::is_convertible_v<Options, copy_options> &&
+             !std::is_convertible_v<Options, std::error_code&>)
+task<bool> copy_file(const path&, const path&, Options&&) COIL_DELETE(
+    "options are values of copy_options: copy_file(from, to, copy_options::overwrite_existing)");
 
 } // namespace coil::fs

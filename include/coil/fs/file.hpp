@@ -87,6 +87,10 @@ public:
 
     /// read(2): bytes read, 0 at the end of the file.
     operation read(mutable_buffer buf COIL_LIFETIMEBOUND) noexcept { return io::read(fd_, buf); }
+    /// Produces a readable compiler error.
+    template <coil::detail::plain_number Size>
+    coil::detail::any_awaitable read(Size)
+        COIL_DELETE("pass a buffer, which read fills: int n = co_await f.read(buf)");
     /// write(2): bytes written, perhaps fewer than requested if a device is full or a limit is
     /// reached. The position of a regular file then does not advance (measured on Linux 6.18):
     /// continue with write_at(), or use write_all(), which handles this.

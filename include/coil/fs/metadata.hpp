@@ -37,6 +37,9 @@ task<> last_write_time(path p, file_time_type new_time, std::error_code& ec);
 task<> permissions(path p, perms prms, perm_options opts = perm_options::replace);
 task<> permissions(path p, perms prms, std::error_code& ec);
 task<> permissions(path p, perms prms, perm_options opts, std::error_code& ec);
+/// Produces a readable compiler error.
+task<> permissions(const path&, int)
+    COIL_DELETE("permissions are values of perms: permissions(p, perms(0644))");
 
 /// Truncates a file, or extends it with zeros, to `size` bytes: truncate(2), on the blocking pool.
 /// (The ring has only ftruncate(2); opening the file first has other errors and side effects.)

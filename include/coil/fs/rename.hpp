@@ -15,6 +15,9 @@ namespace coil::fs {
 task<> rename(path from, path to);
 task<> rename(path from, path to, std::error_code& ec);
 
+/// Produces a readable compiler error.
+task<> rename(const path&) COIL_DELETE("pass both paths: rename(from, to)");
+
 /// Removes a file, a symlink (not its target) or an empty directory. Returns false without an error
 /// if it does not exist. Uses IORING_OP_UNLINKAT (Linux 5.11).
 task<bool> remove(path p);

@@ -83,6 +83,12 @@ std::size_t interleave(std::size_t width, Keys&& keys, F&& f, Out&& out) {
     return 0;
 }
 
+/// Produces a readable compiler error.
+template <class First, class Second, class... Rest>
+    requires(!std::ranges::input_range<Second>)
+std::size_t interleave(First&&, Second&&, Rest&&...)
+    COIL_DELETE("the width comes first, then a range: interleave(16, keys, f, out)");
+
 /// The same for lookups that return void.
 template <std::ranges::input_range Keys, class F>
 std::size_t interleave(std::size_t width, Keys&& keys, F&& f) {

@@ -8,7 +8,6 @@
 
 #include <concepts>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 namespace coil::net {
@@ -21,6 +20,10 @@ struct acceptor_options {
     /// For a Unix socket: SOCK_STREAM or SOCK_SEQPACKET.
     int unix_type = SOCK_STREAM;
 };
+
+#define COIL_ACCEPTOR_ARGUMENTS                                                                    \
+    "name the option: acceptor(8080, {.backlog = 128}); the address and the port are one "         \
+    "argument: acceptor(\"0.0.0.0:8080\")"
 
 /// A listening socket, for TCP or the Unix domain.
 ///
@@ -38,14 +41,27 @@ struct acceptor_options {
 /// stale file at the same time, both may succeed; clients then reach the later one.)
 class acceptor {
 public:
-    explicit acceptor(const endpoint& local, const acceptor_options& options = {});
-    /// Produce readable compiler errors.
-    acceptor() COIL_DELETE_COPY("an acceptor has an address: acceptor(8080)");
-    template <std::integral Port, std::integral Backlog>
-    acceptor(Port, Backlog) COIL_DELETE("name the option: acceptor(8080, {.backlog = 128})");
-    template <std::integral Port>
-    acceptor(std::string_view, Port)
-        COIL_DELETE("the address and the port are one argument: acceptor(\"0.0.0.0:8080\")");
+    /// `options` are acceptor_options: acceptor(8080, {.backlog = 128}). Other types are refused
+    /// with a readable compiler error.
+    template <class Options = acceptor_options>
+    explicit acceptor(const endpoint& local, const Options& options = {})
+        COIL_ERROR_IF((!std::derived_from<Options, acceptor_options>), COIL_ACCEPTOR_ARGUMENTS) {
+        if constexpr (std::derived_from<Options, acceptor_options>) {
+            open(local, options);
+        } else {
+#if !defined(__clang__)
+            static_assert(std::derived_from<Options, acceptor_options>, COIL_ACCEPTOR_ARGUMENTS);
+#endif
+        }
+    }
+    /// The copy constructor, which is the default constructor as well: the compiler then lists one
+    /// candidate less when it refuses an option.
+    acceptor(const acceptor& = missing()) COIL_DELETE_COPY(
+        "an acceptor has an address: acceptor(8080); and one owner: std::move(ac)");
+    acceptor& operator=(const acceptor&) = delete;
+    acceptor(acceptor&&) noexcept = default;
+    acceptor& operator=(acceptor&&) noexcept = default;
+    ~acceptor() = default;
 
     /// accept4(2), close-on-exec: returns the next connection. Temporary errors are handled. After
     /// ECONNABORTED, EINTR or EPROTO it accepts the next connection immediately. (Linux returns a
@@ -55,7 +71,10 @@ public:
     /// milliseconds while clients wait in the backlog. On other errors, and when cancelled, it
     /// returns a socket that converts to false and whose error() holds the reason.
     task<socket> accept();
-    /// Produces a readable compiler error.
+    /// Produce readable compiler errors.
+    template <class First, class... Rest>
+    task<socket> accept(First&&, Rest&&...)
+        COIL_DELETE("accept takes no arguments: net::socket peer = co_await ac.accept()");
     void operator co_await() const COIL_DELETE_COPY("accept a connection: co_await ac.accept()");
 
     /// The connections as an asynchronous range; the acceptor must outlive it:
@@ -90,11 +109,15 @@ public:
     [[nodiscard]] int native_handle() const noexcept { return socket_.native_handle(); }
 
 private:
+    static const acceptor& missing();
+    void open(const endpoint& local, const acceptor_options& options);
     void bind_unix(const endpoint& local);
 
     detail::socket_file_owner
         file_; // removed after socket_ is closed, when clients can no longer connect
     socket socket_;
 };
+
+#undef COIL_ACCEPTOR_ARGUMENTS
 
 } // namespace coil::net

@@ -60,4 +60,8 @@ template <std::convertible_to<std::string> Host, std::integral Port, class Limit
 [[nodiscard]] task<socket> connect(Host&&, Port, Limit)
     COIL_DELETE("pass the limit as a duration with a unit: connect(\"example.org\", 443, 5s)");
 
+template <std::integral Port, std::convertible_to<std::string> Host, class... Rest>
+[[nodiscard]] task<socket> connect(Port, Host&&, Rest&&...)
+    COIL_DELETE("the host comes before the port: connect(\"example.org\", 443)");
+
 } // namespace coil::net

@@ -37,6 +37,10 @@ public:
     explicit inet_address(Text&&)
         COIL_DELETE("pass the port, or parse both: inet_address(\"127.0.0.1\", 80), "
                     "inet_address::parse(\"127.0.0.1:80\")");
+    template <std::convertible_to<std::string_view> Text,
+              std::convertible_to<std::string_view> Port>
+    inet_address(Text&&, Port&&)
+        COIL_DELETE("the port is a number: inet_address(\"127.0.0.1\", 80)");
     template <std::integral Port, std::convertible_to<std::string_view> Text>
     inet_address(Port, Text&&)
         COIL_DELETE("the address comes before the port: inet_address(\"127.0.0.1\", 80)");

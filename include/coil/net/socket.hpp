@@ -29,6 +29,10 @@
 #include <type_traits>
 #include <utility>
 
+namespace coil {
+class io_context;
+} // namespace coil
+
 namespace coil::net {
 
 /// A socket; the destructor closes it. Move-only.
@@ -55,10 +59,14 @@ public:
     socket(const socket&) COIL_DELETE_COPY("a socket has one owner: write std::move(s)");
     socket& operator=(const socket&) COIL_DELETE_COPY("a socket has one owner: write std::move(s)");
     ~socket();
-    /// Produces a readable compiler error.
-    template <std::convertible_to<std::string_view> Text, std::integral Port>
-    socket(Text&&, Port) COIL_DELETE("a socket is connected by connect(): net::socket s = co_await "
-                                     "net::connect(\"127.0.0.1\", 80)");
+    /// Produce readable compiler errors.
+    explicit socket(const io_context&) COIL_DELETE_COPY(
+        "a socket takes no context: net::socket::create_tcp(), net::connect(host, port)");
+    void operator co_await() const COIL_DELETE_COPY("receive from it: co_await s.recv(buf)");
+    template <class First, class Second, class... Rest>
+    socket(First&&, Second&&, Rest&&...)
+        COIL_DELETE("a socket is connected by connect(): net::socket s = co_await "
+                    "net::connect(\"127.0.0.1\", 80); or it is made by create_tcp()");
 
     /// Create stream and datagram sockets, close-on-exec. They throw std::system_error (EMFILE,
     /// ...).
@@ -102,6 +110,11 @@ public:
     template <coil::detail::bare_pointer Data, std::integral Size>
     operation recv(Data&& data, Size n, int flags = 0)
         COIL_DELETE("pass the length as a part of the buffer: {data, n}");
+    operation recv(mutable_buffer, const std::error_code&)
+        COIL_DELETE("the result has the error: int n = co_await s.recv(buf), -errno if n < 0");
+    template <coil::detail::plain_number Size>
+    coil::detail::any_awaitable recv(Size)
+        COIL_DELETE("pass a buffer, which recv fills: int n = co_await s.recv(buf)");
     /// Rejects a length passed as the flags: the length is part of the buffer.
     template <std::same_as<std::size_t> Flags>
     operation recv(mutable_buffer buf COIL_LIFETIMEBOUND, Flags flags) noexcept {
@@ -119,6 +132,8 @@ public:
     template <coil::detail::bare_pointer Data, std::integral Size>
     operation send(Data&& data, Size n, int flags = 0)
         COIL_DELETE("pass the length as a part of the buffer: {data, n}");
+    operation send(const_buffer, const std::error_code&)
+        COIL_DELETE("the result has the error: int n = co_await s.send(buf), -errno if n < 0");
     /// Rejects a length passed as the flags: the length is part of the buffer.
     template <std::same_as<std::size_t> Flags>
     operation send(const_buffer buf COIL_LIFETIMEBOUND, Flags flags) noexcept {

@@ -167,10 +167,12 @@ private:
         view found;
         while (!find(delimiter, max, found)) {
             buffer_.grow_for(max);
-            const int n = io_result(co_await fill()).value();
+            // As fill(), without its frame.
+            const int n = io_result(co_await from_.read_some(buffer_.room())).value();
             if (n == 0) {
                 co_return buffer_.take_rest();
             }
+            buffer_.filled(static_cast<std::size_t>(n));
         }
         co_return found;
     }

@@ -46,7 +46,7 @@ public:
     auto wait(mutex& m) noexcept { return awaitable(cv_waiters_, m); }
     /// Waits until `pred()` returns true. `pred` is called with the mutex locked; its exceptions
     /// propagate.
-    template <class Predicate>
+    template <std::invocable Predicate>
     task<> wait(mutex& m, Predicate pred) {
         while (!pred()) {
             co_await wait(m);
@@ -54,6 +54,10 @@ public:
     }
     /// Produces a readable compiler error.
     void wait() COIL_DELETE("pass the mutex that the caller has locked: co_await cv.wait(m)");
+    template <class Condition>
+        requires(!std::invocable<Condition>)
+    task<> wait(mutex&, Condition&&)
+        COIL_DELETE("pass a function, which is called again: cv.wait(m, [&] { return ready; })");
     template <class Lock, class... Rest>
         requires(!std::same_as<std::remove_cvref_t<Lock>, mutex>)
     task<> wait(Lock&&, Rest&&...)

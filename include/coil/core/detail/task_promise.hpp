@@ -23,10 +23,17 @@ namespace coil::detail {
 template <class T>
 inline constexpr bool always_false = false;
 
+/// Whether a coroutine can return a T.
+template <class T>
+inline constexpr bool can_be_a_result =
+    !std::is_array_v<T> && !std::is_function_v<T> && !std::is_rvalue_reference_v<T>;
+template <class T>
+using result_or_void = std::conditional_t<can_be_a_result<T>, T, void>;
+
 /// The type to which a program that forgot co_await may convert a task<T>: that of the result.
 template <class T>
 using mistaken_for =
-    std::conditional_t<std::is_void_v<T>, bool,
+    std::conditional_t<std::is_void_v<T> || !can_be_a_result<T>, bool,
                        std::conditional_t<std::is_same_v<T, io_result>, int, std::remove_cv_t<T>>>;
 
 /// The type of the operand of `return` in a function that should be a coroutine with the result T.
@@ -107,6 +114,20 @@ public:
         "an async_generator<T>");
 
     result<T> outcome;
+};
+
+/// For a task<T> that is refused, without further errors.
+template <class T>
+    requires(!can_be_a_result<T>)
+class task_promise<T> final : public promise_base {
+public:
+    task<T> get_return_object() noexcept;
+    [[nodiscard]] final_awaiter final_suspend() noexcept;
+    void unhandled_exception() noexcept;
+    template <class U>
+    void return_value(const U&) noexcept;
+
+    result<void> outcome;
 };
 
 template <>

@@ -281,4 +281,9 @@ private:
     task<T> work_;
 };
 
+#if defined(COIL_CHECK_LIFETIMES)
+template <class T>
+inline constexpr bool checked_by_value<on_awaitable<T>> = true;
+#endif
+
 } // namespace coil::detail

@@ -70,6 +70,7 @@ private:
     }
     /// Scans until it finds delimiters; hits_ must be 0. Returns false if there are none.
     [[nodiscard]] bool scan() noexcept;
+    [[nodiscard]] bool scan_rest() noexcept;
     /// Moves the unread bytes to the front of `memory`, which may be the current block.
     void move_to(char* memory) noexcept;
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <mutex>
 #include <shared_mutex>
 
@@ -8,6 +9,8 @@ namespace coil {
 
 class mutex;
 class shared_mutex;
+template <std::ptrdiff_t>
+class counting_semaphore;
 
 namespace detail {
 
@@ -29,6 +32,11 @@ template <coil::detail::awaited_lock M>
 class std::lock_guard<M> {
     static_assert(coil::detail::is_awaited_by_std<M>,
                   "std::lock_guard does not co_await: write auto guard = co_await m.lock_guard()");
+};
+template <std::ptrdiff_t Most>
+class std::lock_guard<coil::counting_semaphore<Most>> {
+    static_assert(coil::detail::is_awaited_by_std<coil::counting_semaphore<Most>>,
+                  "a semaphore has a guard of its own: auto permit = co_await s.acquire_guard()");
 };
 template <coil::detail::awaited_lock M>
 class std::unique_lock<M> {

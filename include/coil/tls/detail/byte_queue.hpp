@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -11,12 +12,12 @@
 
 namespace coil::tls::detail {
 
-/// A FIFO queue of bytes in one block of memory. An empty queue keeps only a small block.
+/// A FIFO queue of bytes in one block of memory. An empty queue has none.
 class byte_queue {
 public:
     [[nodiscard]] bool empty() const noexcept { return begin_ == end_; }
     [[nodiscard]] const_buffer bytes() const noexcept {
-        return {memory_.get() + begin_, end_ - begin_};
+        return {memory_.get() + begin_, std::size_t{end_ - begin_}};
     }
 
     /// Makes space for `more` bytes. Returns false if the allocation fails.
@@ -26,6 +27,9 @@ public:
         }
         const std::size_t used = end_ - begin_;
         const std::size_t larger = std::max(used + more, used * 2);
+        if (larger > largest) {
+            return false;
+        }
         std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[larger]);
         if (!memory) {
             return false;
@@ -34,9 +38,9 @@ public:
             std::memcpy(memory.get(), memory_.get() + begin_, used);
         }
         memory_ = std::move(memory);
-        capacity_ = larger;
+        capacity_ = static_cast<std::uint32_t>(larger);
         begin_ = 0;
-        end_ = used;
+        end_ = static_cast<std::uint32_t>(used);
         return true;
     }
     [[nodiscard]] bool append(const void* data, std::size_t size) noexcept {
@@ -44,31 +48,27 @@ public:
             return false;
         }
         std::memcpy(memory_.get() + end_, data, size);
-        end_ += size;
+        end_ += static_cast<std::uint32_t>(size);
         return true;
     }
     void consume(std::size_t size) noexcept {
-        begin_ += size;
+        begin_ += static_cast<std::uint32_t>(size);
         if (empty()) {
             clear();
         }
     }
     void clear() noexcept {
-        begin_ = end_ = 0;
-        if (capacity_ > kept_capacity) {
-            memory_.reset();
-            capacity_ = 0;
-        }
+        memory_.reset();
+        begin_ = end_ = capacity_ = 0;
     }
 
 private:
-    /// The largest block that an empty queue keeps.
-    static constexpr std::size_t kept_capacity = 128;
+    static constexpr std::size_t largest = std::size_t{1} << 30;
 
     std::unique_ptr<std::byte[]> memory_;
-    std::size_t begin_ = 0;
-    std::size_t end_ = 0;
-    std::size_t capacity_ = 0;
+    std::uint32_t begin_ = 0;
+    std::uint32_t end_ = 0;
+    std::uint32_t capacity_ = 0;
 };
 
 } // namespace coil::tls::detail

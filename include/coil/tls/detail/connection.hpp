@@ -4,14 +4,15 @@
 #include <coil/core/buffer.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/core/task.hpp>
-#include <coil/sync/mutex.hpp>
 #include <coil/tls/context.hpp>
 #include <coil/tls/detail/engine.hpp>
+#include <coil/tls/detail/transfer_lock.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <new>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -31,12 +32,14 @@ struct connection {
     detail::engine engine;
 };
 
-/// Locks the mutex: 0, or -ECANCELED if the task is cancelled.
-inline task<io_result> acquire(mutex& m) {
+/// Waits for a lock that another coroutine holds: 0, or -ECANCELED if the task is cancelled.
+[[gnu::noinline]] inline task<io_result> acquire(transfer_lock& lock) {
     try {
-        co_await m.lock();
+        co_await lock.contended().lock();
     } catch (const std::system_error& e) {
         co_return io_result(-e.code().value());
+    } catch (const std::bad_alloc&) {
+        co_return io_result(-ENOMEM);
     }
     co_return io_result(0);
 }
@@ -52,7 +55,7 @@ task<io_result> flush(connection<Transport>& c) {
             co_return io_result(locked);
         }
     }
-    const mutex::guard held(c.engine.send_lock);
+    const transfer_lock::guard held(c.engine.send_lock);
     while (c.engine.has_output()) {
         transfer mark(c.engine);
         const int n = io_result(co_await c.transport.write_some(c.engine.output()));
@@ -73,11 +76,11 @@ concept sends_without_waiting = requires(Transport& t, const_buffer b) { t.send(
 /// now is sent while the read waits, or before the next data, as RFC 8446 (4.6.3) requires. A
 /// coroutine that is sending sends this output as well.
 template <class Transport>
-task<> flush_without_waiting(connection<Transport>& c) {
+[[gnu::noinline]] task<> flush_without_waiting(connection<Transport>& c) {
     if (!c.engine.send_lock.try_lock()) {
         co_return;
     }
-    const mutex::guard held(c.engine.send_lock);
+    const transfer_lock::guard held(c.engine.send_lock);
     while (c.engine.has_output()) {
         transfer mark(c.engine);
         const int n = io_result(co_await c.transport.send(c.engine.output(), MSG_DONTWAIT));
@@ -99,16 +102,12 @@ task<io_result> receive(connection<Transport>& c, unsigned seen) {
             co_return io_result(locked);
         }
     }
-    const mutex::guard held(c.engine.receive_lock);
+    const transfer_lock::guard held(c.engine.receive_lock);
     if (c.engine.inputs() != seen) {
         co_return io_result(1);
     }
-    const mutable_buffer room = c.engine.input_room();
-    if (room.size() == 0) {
-        co_return io_result(-ENOMEM);
-    }
     transfer mark(c.engine);
-    const int n = io_result(co_await c.transport.read_some(room));
+    const int n = io_result(co_await c.transport.read_some(c.engine.input_room()));
     mark.over();
     if (n < 0) {
         co_return io_result(n);
@@ -177,7 +176,7 @@ task<io_result> accept(connection<Transport>& c) {
 /// wait for the other: the peer may read only after this side has read, or send only after it has
 /// received the rest of a write.
 template <class Transport>
-task<io_result> receive_and_flush(connection<Transport>& c, unsigned seen) {
+[[gnu::noinline]] task<io_result> receive_and_flush(connection<Transport>& c, unsigned seen) {
     if (c.engine.has_output() && c.engine.send_lock.try_lock()) {
         c.engine.send_lock.unlock(); // otherwise a coroutine is sending all of it
         const auto first = co_await when_any(receive(c, seen), flush(c));
@@ -205,7 +204,20 @@ task<io_result> read(connection<Transport>& c, mutable_buffer to) {
         if (!s.wants_input) {
             co_return s.result;
         }
-        const int n = co_await receive_and_flush(c, seen);
+        int n = 0;
+        if (c.engine.has_output() || c.engine.inputs() != seen ||
+            !c.engine.receive_lock.try_lock()) {
+            n = co_await receive_and_flush(c, seen);
+        } else {
+            // As receive(), but in this frame, because an idle connection waits here.
+            const transfer_lock::guard held(c.engine.receive_lock);
+            transfer mark(c.engine);
+            n = io_result(co_await c.transport.read_some(c.engine.input_room()));
+            mark.over();
+            if (n >= 0) {
+                c.engine.received(static_cast<std::size_t>(n));
+            }
+        }
         if (n < 0) {
             co_return io_result(n);
         }

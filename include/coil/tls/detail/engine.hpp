@@ -3,13 +3,14 @@
 #include <coil/context/detail/current_loop.hpp>
 #include <coil/core/buffer.hpp>
 #include <coil/core/io_result.hpp>
-#include <coil/sync/mutex.hpp>
 #include <coil/tls/context.hpp>
 #include <coil/tls/detail/byte_queue.hpp>
+#include <coil/tls/detail/transfer_lock.hpp>
 #include <coil/tls/session.hpp>
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -79,22 +80,35 @@ public:
     [[nodiscard]] std::string_view cipher() const noexcept;
     [[nodiscard]] std::string peer_subject() const;
     [[nodiscard]] tls::session session() const;
-    void resume(const tls::session& s) { offered_ = s; }
-    [[nodiscard]] const std::string& last_error() const noexcept { return last_error_; }
+    void resume(const tls::session& s) { rare().offered = s; }
+    [[nodiscard]] const std::string& last_error() const noexcept;
     [[nodiscard]] ssl_st* native_handle() const noexcept { return ssl_; }
 
     /// Held while bytes are received, or sent.
-    mutex receive_lock;
-    mutex send_lock;
+    transfer_lock receive_lock;
+    transfer_lock send_lock;
 
 private:
     friend struct bio_functions;
 
+    /// What most connections of a server do not have.
+    struct rare_state {
+        std::string name;     // of the server, for a client
+        tls::session offered; // to the server
+        std::string last_error;
+    };
+
     /// A connection that waits holds this much memory for receiving.
-    static constexpr std::size_t small_input = 512;
+    static constexpr std::size_t small_input = 256;
     static constexpr std::size_t large_input = std::size_t{64} * 1024;
     enum class side : unsigned char { none, client, server };
 
+    [[nodiscard]] rare_state& rare() {
+        if (!rare_) {
+            rare_ = std::make_unique<rare_state>();
+        }
+        return *rare_;
+    }
     void check_context() const noexcept;
     [[nodiscard]] io_result refusal() const noexcept;
     step outcome(int result) noexcept;
@@ -105,11 +119,9 @@ private:
     byte_queue pending_; // produced by OpenSSL, not being sent yet
     byte_queue sending_; // being sent by the transport; OpenSSL does not append to it
     std::unique_ptr<std::byte[]> large_;
-    std::size_t input_begin_ = 0;
-    std::size_t input_end_ = 0;
-    std::string name_;     // of the server, for a client
-    tls::session offered_; // to the server
-    std::string last_error_;
+    std::unique_ptr<rare_state> rare_;
+    std::uint32_t input_begin_ = 0;
+    std::uint32_t input_end_ = 0;
     unsigned inputs_ = 0;
     unsigned transfers_ = 0;                         // in flight
     const coil::detail::event_loop* user_ = nullptr; // the context of the transfers
