@@ -61,7 +61,10 @@ std::uint32_t stream_socket::events() {
     if (ended) {
         all |= POLLRDHUP;
     }
-    if (ended && sending_ended_) {
+    // Unlike TCP, a Unix socket whose peer is closed has ended in both directions.
+    const bool has_gone = family() == AF_UNIX && connection_->has_ended(side_) &&
+                          connection_->socket(1 - side_) == nullptr;
+    if (ended && (sending_ended_ || has_gone)) {
         all |= POLLHUP;
     }
     const std::size_t most = own_machine.world.options.socket_buffer;

@@ -91,6 +91,16 @@ task<> late_reset() {
 }
 TEST_P(Peers, ALateResetIsNoErrorOfAReceive) { run(late_reset()); }
 
+task<> closed_peer() {
+    const ends s = paired(SOCK_STREAM);
+    co_await gives(io::shutdown(s.a, SHUT_WR), 0);
+    co_await gives(io::poll(s.b, POLLIN | POLLOUT), POLLIN | POLLOUT | POLLRDHUP);
+    co_await gives(io::close(s.a), 0);
+    co_await gives(io::poll(s.b, POLLIN | POLLOUT), POLLIN | POLLOUT | POLLRDHUP | POLLHUP);
+    co_await gives(io::close(s.b), 0);
+}
+TEST_P(Peers, HaveGone) { run(closed_peer()); }
+
 /// Sockets of different types may have the same abstract name; a path names one socket.
 task<> names_of_types(std::string directory) {
     for (const bool is_abstract : {true, false}) {
