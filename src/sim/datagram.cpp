@@ -104,14 +104,34 @@ std::uint32_t datagram_socket::events() {
     return all | (error_ != 0 ? POLLERR : 0U);
 }
 
-int datagram_socket::bind(const endpoint& to) { return bound_ ? -EINVAL : take_name(to); }
+int datagram_socket::bind(const endpoint& to) {
+    if (const int error = bind_once(to, bound_); error != 0) {
+        return error;
+    }
+    keeps_address_ = !to.is_any();
+    keeps_port_ = to.port != 0;
+    return 0;
+}
+
+/// connect(2) with AF_UNSPEC: the socket keeps only what was given to bind(2) explicitly.
+void datagram_socket::disconnect() {
+    has_peer_ = false;
+    if (!keeps_address_) {
+        local_.ip = {};
+    }
+    if (!keeps_port_) {
+        own_machine.forget_names(*this);
+        local_.port = 0;
+        bound_ = false;
+    }
+}
 
 int datagram_socket::connect(op&, const endpoint& to) {
     if (family() == AF_UNIX) {
         return connect_local(to);
     }
     if (to.family == AF_UNSPEC) {
-        has_peer_ = false;
+        disconnect();
         return 0;
     }
     if (to.family != family()) {
@@ -142,6 +162,9 @@ int datagram_socket::send(op& call, int) {
     if (family() == AF_UNIX) {
         return send_local(call);
     }
+    if (const int error = bind_somewhere(); error != 0) { // even if the call fails, as in Linux
+        return error;
+    }
     if (sending_ended_) {
         return -EPIPE;
     }
@@ -164,9 +187,6 @@ int datagram_socket::send(op& call, int) {
     }
     if (own_machine.world.fault(own_machine.world.options.faults.no_buffers, "ENOBUFS")) {
         return -ENOBUFS;
-    }
-    if (const int error = bind_somewhere(); error != 0) {
-        return error;
     }
     return send_over_network(target, datagram_of(call));
 }

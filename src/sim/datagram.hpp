@@ -45,6 +45,7 @@ private:
         datagram_socket* who; // null: it is closed
     };
 
+    void disconnect();
     int send_over_network(endpoint target, datagram d);
     /// Sends to all machines of the world, as on one local network.
     void send_to_group(const endpoint& group, const datagram& d);
@@ -69,6 +70,8 @@ private:
     void wake_senders();
 
     bool has_peer_ = false;
+    bool keeps_address_ = false; // bind(2) was given an address, a port
+    bool keeps_port_ = false;
     bool ended_ = false;
     bool sending_ended_ = false;
     endpoint peer_;

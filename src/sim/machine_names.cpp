@@ -201,6 +201,9 @@ int machine::open_path(int dirfd, const char* path, std::uint64_t flags, ::mode_
     if (S_ISSOCK(node.mode) && !only_path) {
         return -ENXIO;
     }
+    if ((flags & O_DIRECT) != 0 && !node.is_regular()) {
+        return -EINVAL; // `flags` has lost it with O_PATH
+    }
     if ((flags & O_TRUNC) != 0 && node.is_regular() && node.size() > 0) {
         node.resize(0);
     }

@@ -198,7 +198,9 @@ socket_file* machine::find_local(int type, const endpoint& to, int& error) {
         wanted = p.target;
     }
     for (const bound_name& n : names_) {
-        if (n.where.family == AF_UNIX && (wanted ? n.on_disk == wanted : n.where.path == to.path)) {
+        // The abstract names of each type are separate.
+        if (n.where.family == AF_UNIX &&
+            (wanted ? n.on_disk == wanted : n.type == type && n.where.path == to.path)) {
             error = n.type == type ? 0 : -EPROTOTYPE;
             return n.type == type ? n.who : nullptr;
         }

@@ -287,6 +287,16 @@ int socket_file::check_local(endpoint& to) {
     return 0;
 }
 
+int socket_file::bind_once(const endpoint& to, bool is_late) {
+    if (!is_late) {
+        return take_name(to);
+    }
+    endpoint wanted = to;
+    // Linux checks an IPv4 address before the state of the socket, an IPv6 address after it.
+    const int error = family_ == AF_INET ? check_local(wanted) : 0;
+    return error != 0 ? error : -EINVAL;
+}
+
 int socket_file::take_name(const endpoint& to) {
     endpoint wanted = to;
     if (const int error = check_local(wanted); error != 0) {
@@ -326,6 +336,7 @@ int socket_file::bind_somewhere() {
     }
     endpoint any;
     any.family = family();
+    any.ip = local_.ip; // bound to an address before, without a port: see disconnect()
     return bind(any);
 }
 

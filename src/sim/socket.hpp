@@ -58,6 +58,8 @@ protected:
     }
     /// Checks that a local address belongs to this machine: 0 or -errno.
     int check_local(endpoint& to);
+    /// bind(2). `is_late`: the socket has a name or a peer.
+    int bind_once(const endpoint& to, bool is_late);
     /// bind(2) for a socket without a name.
     int take_name(const endpoint& to);
     /// Stores the destination that a call names and returns 1. Returns 0 if it names none, or

@@ -61,7 +61,10 @@ std::uint32_t stream_socket::events() {
     if (ended) {
         all |= POLLRDHUP;
     }
-    if (ended && sending_ended_) {
+    // Unlike TCP, a Unix socket whose peer is closed has ended in both directions.
+    const bool has_gone = family() == AF_UNIX && connection_->has_ended(side_) &&
+                          connection_->socket(1 - side_) == nullptr;
+    if (ended && (sending_ended_ || has_gone)) {
         all |= POLLHUP;
     }
     const std::size_t most = own_machine.world.options.socket_buffer;
@@ -103,7 +106,7 @@ void stream_socket::failed(int error) {
 }
 
 int stream_socket::bind(const endpoint& to) {
-    return bound_ || state_ != state::fresh ? -EINVAL : take_name(to);
+    return bind_once(to, bound_ || state_ != state::fresh);
 }
 
 /// The checks of unix(7) before a message is sent: 0 or -errno.
@@ -193,6 +196,9 @@ int stream_socket::receive(op& call, int flags) {
     const std::size_t moved = call.done != nullptr ? *call.done : 0;
     const std::size_t there = connection_->readable(side_);
     if (there == 0) {
+        if (state_ == state::dead && family() != AF_UNIX && connection_->has_ended(side_)) {
+            return 0; // the end came before the error, which the next send or SO_ERROR reports
+        }
         if (state_ == state::dead) {
             return error_ != 0 ? take_error() : 0;
         }

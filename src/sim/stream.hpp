@@ -161,8 +161,10 @@ protected:
     int send(op& call, int flags) override;
     int receive(op& call, int flags) override;
     int shutdown(int how) override;
+    /// A TCP connection that has ended in both directions has no peer, as in Linux.
     const endpoint* peer() const noexcept override {
-        return state_ == state::connected ? &peer_ : nullptr;
+        const bool is_over = family() != AF_UNIX && connection_ && connection_->is_over();
+        return state_ == state::connected && !is_over ? &peer_ : nullptr;
     }
     bool is_listening() const noexcept override { return state_ == state::listening; }
     int describe(::tcp_info& info) const noexcept override;

@@ -112,6 +112,7 @@ task<> shut_local_listener(std::string directory) {
     EXPECT_GE(accepted, 0);
     char buf[4];
     co_await gives(io::recv(accepted, buf), 2);
+    co_await gives(coil::timeout(io::accept(listener), 1s), -EINVAL, "there will be no more");
     co_await gives(io::close(accepted), 0);
     co_await gives(io::close(listener), 0);
     co_await closed(c);

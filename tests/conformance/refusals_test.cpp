@@ -184,6 +184,87 @@ task<> pipe_flags() {
 }
 TEST_P(Refusals, OfPipes) { run(pipe_flags()); }
 
+/// Calls with a result, on a socket that is known not to be ready.
+task<> after_a_wait(int type) {
+    const ends s = paired(type);
+    char buf[8];
+    co_await gives(coil::timeout(io::recv(s.a, buf), 1ms), -ETIMEDOUT);
+    ::iovec one{buf, sizeof buf};
+    co_await gives(coil::timeout(io::readv(s.a, {&one, 0}), 1s), 0);
+    co_await gives(coil::timeout(io::read(s.a, {buf, 0}), 1s), 0);
+    co_await gives(coil::timeout(io::read(s.a, buf, 7), 1s), -ESPIPE);
+    co_await gives(coil::timeout(io::accept(s.a), 1s), type == SOCK_STREAM ? -EINVAL : -EOPNOTSUPP);
+    co_await closed(s);
+}
+TEST_P(Refusals, AfterAWait) { run(after_a_wait(SOCK_STREAM)); }
+TEST_P(Refusals, AfterAWaitForADatagram) { run(after_a_wait(SOCK_DGRAM)); }
+
+/// Datagrams end for a socket that was shut down, whether or not it waits.
+task<> shut_datagrams() {
+    const ends s = paired(SOCK_DGRAM);
+    char buf[8];
+    auto waiting = coil::eager(coil::timeout(io::recv(s.a, buf), 1s));
+    co_await coil::yield();
+    co_await gives(io::shutdown(s.a, SHUT_RD), 0);
+    const int result = co_await waiting;
+    EXPECT_EQ(result, 0);
+    ::iovec one{buf, sizeof buf};
+    ::msghdr message{};
+    message.msg_iov = &one;
+    message.msg_iovlen = 1;
+    co_await gives(coil::timeout(io::recv(s.a, buf), 1s), 0);
+    co_await gives(coil::timeout(io::recvmsg(s.a, &message), 1s), 0);
+    co_await gives(coil::timeout(io::read(s.a, buf), 1s), 0);
+    co_await gives(io::recv(s.a, buf, MSG_DONTWAIT), -EAGAIN);
+    co_await gives(io::shutdown(s.b, SHUT_RD), 0);
+    co_await gives(coil::timeout(io::read(s.b, buf), 1s), 0, "before anything has waited");
+    co_await closed(s);
+}
+TEST_P(Refusals, OfDatagramsAfterTheEnd) { run(shut_datagrams()); }
+
+task<> negative_sizes(std::string dir) {
+    char byte = 0;
+    const std::size_t huge = ~std::size_t{0};
+    ::iovec parts[] = {{&byte, 1}, {&byte, huge}};
+    ::msghdr message{};
+    message.msg_iov = parts;
+    message.msg_iovlen = 2;
+    const ends s = paired(SOCK_STREAM);
+    const int file = co_await opened(dir + "f", O_CREAT | O_RDWR, 0600);
+    for (const int fd : {s.a, file}) {
+        co_await gives(coil::timeout(io::readv(fd, {parts, 2}), 1s), -EINVAL);
+        co_await gives(io::writev(fd, {parts, 2}), -EINVAL);
+        co_await gives(coil::timeout(io::readv(fd, {parts + 1, 1}), 1s), -EINVAL);
+    }
+    co_await gives(coil::timeout(io::recvmsg(s.a, &message), 1s), -EINVAL);
+    co_await gives(io::sendmsg(s.a, &message), -EINVAL);
+    co_await gives(io::close(file), 0);
+    co_await closed(s);
+}
+TEST_P(Refusals, OfNegativeSizes) { run(negative_sizes(directory())); }
+
+task<> direct_directory(std::string dir) {
+    co_await gives(io::open(dir, O_RDONLY | O_DIRECT), -EINVAL);
+    co_await gives(io::open(dir, O_WRONLY | O_DIRECT), -EISDIR);
+    co_await gives(io::close(co_await opened(dir, O_PATH | O_DIRECT)), 0);
+}
+TEST_P(Refusals, OfADirectoryWithODirect) { run(direct_directory(directory())); }
+
+/// An address of another machine is refused before a second bind(2) is.
+task<> second_bind() {
+    const address any;
+    address other;
+    other.in.sin_addr.s_addr = htonl(0x01020304);
+    for (const int type : {SOCK_STREAM, SOCK_DGRAM}) {
+        const int fd = co_await io::socket(AF_INET, type | SOCK_CLOEXEC);
+        co_await gives(io::bind(fd, any.get(), any.length), 0);
+        co_await gives(io::bind(fd, any.get(), any.length), -EINVAL);
+        co_await gives(io::bind(fd, other.get(), other.length), -EADDRNOTAVAIL);
+        co_await gives(io::close(fd), 0);
+    }
+}
+TEST_P(Refusals, OfASecondBind) { run(second_bind()); }
+
 } // namespace
 
 } // namespace conformance

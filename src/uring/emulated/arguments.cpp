@@ -43,6 +43,12 @@ bool exceeds_all_buffers(const ::msghdr& header) noexcept {
     return header.msg_namelen > most || header.msg_controllen > most - header.msg_namelen;
 }
 
+/// Whether no size is negative as an ssize_t: readv(2) and all similar calls refuse those.
+bool has_valid_sizes(const ::iovec* parts, std::size_t count) noexcept {
+    return std::all_of(parts, parts + count,
+                       [](const ::iovec& part) { return part.iov_len <= SSIZE_MAX; });
+}
+
 /// RWF_HIPRI is only for rings that poll devices.
 bool polls_device(const sqe& s) noexcept {
     constexpr std::uint32_t hipri = 1;
@@ -205,6 +211,9 @@ int emulation::build_iovec(request& r) noexcept {
         }
     } else {
         return 0;
+    }
+    if (!has_valid_sizes(r.parts_, r.part_count_)) {
+        return -EINVAL;
     }
     return uses_registered_buffer(r) ? build_fixed_iovec(r, r.parts_, r.part_count_) : 0;
 }

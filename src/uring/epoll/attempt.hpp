@@ -1,5 +1,7 @@
 #pragma once
 
+#include "descriptors.hpp"
+
 #include <coil/uring/emulated_request.hpp>
 
 #include <array>
@@ -62,6 +64,14 @@ inline bool is_ready(int fd, short events) noexcept {
 inline bool is_socket(int fd) noexcept {
     struct ::stat status{};
     return ::fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode);
+}
+
+/// Whether a datagram socket with nothing to receive was shut down: a blocking call returns 0, but
+/// a non-blocking one fails with EAGAIN. Only after epoll has reported an end is a check needed,
+/// and a request that waits for a socket that was shut down before is given that event.
+inline bool was_shut_down(const descriptor_state& s) noexcept {
+    return s.may_end_early && s.what == descriptor_state::kind::datagram &&
+           is_ready(s.fd, POLLRDHUP);
 }
 
 /// Whether the descriptor is open and not just a path (O_PATH), which io_uring does not accept.

@@ -46,6 +46,27 @@ bool polls_first(const epoll_request& r) noexcept {
                : r.op() == opcode::accept && (s.ioprio & accept_flag::poll_first) != 0;
 }
 
+/// Whether the request may have a result although its file is known not to be ready. It may not
+/// overtake others that wait.
+bool tries_anyway(const epoll_request& r, const descriptor_state& s) noexcept {
+    switch (r.op()) {
+    case opcode::poll_add:
+    case opcode::connect: // a second connect(2) fails immediately
+        return true;
+    case opcode::accept: // fails if the socket does not listen
+        return s.readers.empty() || s.readers.front()->op() != opcode::accept;
+    case opcode::read:
+    case opcode::readv:
+    case opcode::read_fixed:
+    case opcode::readv_fixed: // nothing to read, or an offset, which sockets refuse
+        return !r.selects() &&
+               (rest_of(r).bytes() == 0 ||
+                (r.entry.off != 0 && r.entry.off != ~std::uint64_t{0} && is_socket(r.file)));
+    default:
+        return false;
+    }
+}
+
 std::uint32_t events_for_poll(const epoll_request& r) noexcept {
     constexpr std::uint32_t writable = EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND;
     return r.op() == opcode::poll_add && (r.entry.poll32_events & writable) != 0
@@ -109,9 +130,7 @@ int epoll_backend::begin_io(epoll_request& r) noexcept {
     }
     const bool blocked =
         out ? s->write_blocked || !s->writers.empty() : s->read_blocked || !s->readers.empty();
-    // A second connect(2) fails immediately.
-    const bool tries = r.op() == opcode::poll_add || r.op() == opcode::connect;
-    if (blocked && !tries && !is_special(r) && !is_impatient(r)) {
+    if (blocked && !tries_anyway(r, *s) && !is_special(r) && !is_impatient(r)) {
         if (r.selects()) {
             if (const int error = select(r); error != 0) {
                 return error; // missing buffers are reported even before data arrives

@@ -36,8 +36,14 @@ int epoll_backend::try_accept(epoll_request& r) noexcept {
         const int fd = uninterrupted([&] {
             return ::accept4(r.file, address, size, static_cast<int>(r.entry.accept_flags));
         });
+        if (fd == -EAGAIN) {
+            // An AF_UNIX listener was shut down: only a blocking accept(2) returns EINVAL.
+            learn(*r.on);
+            const bool has_ended = r.on->what != state::kind::tcp && is_ready(r.file, POLLRDHUP);
+            return has_ended ? -EINVAL : again_in;
+        }
         if (fd < 0) {
-            return fd == -EAGAIN ? again_in : fd;
+            return fd;
         }
         fresh(fd);
         learn(*r.on);

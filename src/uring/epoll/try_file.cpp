@@ -80,6 +80,9 @@ int epoll_backend::after_refusal(epoll_request& r, int error, bool in) noexcept 
         }
         return would_block(r, by_worker);
     }
+    if (error == -EAGAIN && in && was_shut_down(*r.on)) {
+        return 0;
+    }
     if (error == -EAGAIN || !is_ready(r.file, in ? POLLIN : POLLOUT)) {
         return would_block(r, again);
     }

@@ -33,6 +33,11 @@ bool is_drained(const descriptor_state& s, const epoll_request& r, ssize_t n,
            (s.interest & EPOLLIN) != 0 && !s.may_end_early && (r.entry.msg_flags & special) == 0;
 }
 
+/// Whether a receive that found nothing is at the end.
+bool is_at_end(const epoll_request& r) noexcept {
+    return (r.entry.msg_flags & MSG_DONTWAIT) == 0 && was_shut_down(*r.on);
+}
+
 bool is_truncated(const ::msghdr& message) noexcept {
     return (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0;
 }
@@ -93,7 +98,7 @@ int epoll_backend::after_last_buffer(epoll_request& r, int error, int parts) noe
 /// The result of a simple receive (into one buffer), whose system call returned `n`.
 int epoll_backend::received(epoll_request& r, ssize_t n, std::size_t asked) noexcept {
     if (n == -EAGAIN) {
-        return would_block(r, again_in);
+        return is_at_end(r) ? 0 : would_block(r, again_in);
     }
     if (n < 0) {
         return failed(r, static_cast<int>(n));
@@ -144,7 +149,7 @@ int epoll_backend::try_receive(epoll_request& r) noexcept {
             r.truncated = is_truncated(message);
         }
         if (n == -EAGAIN) {
-            return would_block(r, again_in);
+            return is_at_end(r) ? 0 : would_block(r, again_in);
         }
         if (n < 0) {
             return failed(r, static_cast<int>(n));
@@ -203,7 +208,13 @@ int epoll_backend::try_receive_message(epoll_request& r) noexcept {
             message.msg_iov = rest.data();
             message.msg_iovlen = static_cast<std::size_t>(rest.size());
         }
-        const ssize_t n = uninterrupted([&] { return ::recvmsg(r.file, &message, flags); });
+        ssize_t n = uninterrupted([&] { return ::recvmsg(r.file, &message, flags); });
+        if (n == -EAGAIN && is_at_end(r)) {
+            n = 0;
+            message.msg_namelen = 0;
+            message.msg_controllen = 0;
+            message.msg_flags = 0;
+        }
         if (n == -EAGAIN) {
             return would_block(r, again_in);
         }
