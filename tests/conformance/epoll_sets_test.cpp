@@ -222,8 +222,7 @@ task<> closed_descriptors() {
     co_await gives(io::close(p.a), 0);
     co_await sees(set, {}, "a closed file is not watched");
     co_await gives(io::epoll_ctl(set, EPOLL_CTL_DEL, p.a, nullptr), -EBADF);
-    const ends q = co_await piped(); // reuses the number
-    EXPECT_EQ(q.a, p.a);
+    const ends q = co_await piped(); // reuses the number, unless another thread was faster
     co_await gives(io::epoll_ctl(set, EPOLL_CTL_DEL, q.a, nullptr), -ENOENT);
     co_await add(set, q.a, EPOLLIN);
     co_await gives(io::write(q.b, "a"), 1);
@@ -313,9 +312,6 @@ task<> errors(std::string directory) {
     co_await gives(io::epoll_wait(p.a, events), -EINVAL);
     co_await gives(io::epoll_wait(file, events), -EINVAL);
     co_await gives(io::epoll_wait(-1, events), -EBADF);
-    char byte = 0;
-    co_await gives(io::read(set, {&byte, 1}), -EINVAL);
-    co_await gives(io::write(set, {&byte, 1}), -EINVAL);
     co_await closed(p);
     co_await closed({set, other});
     co_await gives(io::close(file), 0);
