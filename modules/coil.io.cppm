@@ -69,6 +69,7 @@ using coil::io::current_position;
 using coil::io::descriptor;
 using coil::io::direct_descriptor;
 using coil::io::direct_operation;
+using coil::io::epoll_create1;
 using coil::io::epoll_ctl;
 using coil::io::epoll_wait;
 using coil::io::fadvise;

@@ -1,5 +1,9 @@
+#include "../uring/event_calls.hpp"
+
 #include <coil/context/detail/current_loop.hpp>
+#include <coil/context/detail/perform.hpp>
 #include <coil/interop/foreign_loop.hpp>
+#include <coil/io/epoll.hpp>
 #include <coil/io/file.hpp>
 
 #include <algorithm>
@@ -28,11 +32,37 @@ constexpr int interrupt_entry = -2;
     throw std::system_error(error, std::generic_category(), what);
 }
 
-io::owned_descriptor opened(int fd, const char* what) {
-    if (fd < 0) {
-        fail(errno, what);
+// In a task of a simulated host, the three descriptors are files of that host. Their calls go to
+// the backend; on Linux they are system calls.
+
+constexpr auto at_position = ~std::uint64_t{0};
+
+bool is_in_world(int fd) noexcept { return fd >= uring::first_world_descriptor; }
+
+int make_eventfd() noexcept {
+    constexpr int flags = EFD_CLOEXEC | EFD_NONBLOCK;
+    if (uring::backend* const world = detail::current_world()) {
+        return world->perform(uring::detail::create_eventfd(0, flags));
     }
-    return io::owned_descriptor(fd);
+    const int fd = ::eventfd(0, flags);
+    return fd < 0 ? -errno : fd;
+}
+
+int make_timer() noexcept {
+    constexpr int flags = TFD_CLOEXEC | TFD_NONBLOCK;
+    if (uring::backend* const world = detail::current_world()) {
+        return world->perform(uring::detail::create_timerfd(flags));
+    }
+    const int fd = ::timerfd_create(CLOCK_MONOTONIC, flags);
+    return fd < 0 ? -errno : fd;
+}
+
+/// The descriptor that a call has created, or throws its error.
+io::owned_descriptor opened(int result, const char* what) {
+    if (result < 0) {
+        fail(-result, what);
+    }
+    return io::owned_descriptor(result);
 }
 
 /// epoll_ctl(2). Returns 0 or the error.
@@ -40,16 +70,61 @@ int control(int set, int op, int fd, int data, std::uint32_t events) noexcept {
     ::epoll_event event{};
     event.events = events;
     event.data.fd = data;
+    if (is_in_world(set)) {
+        return -detail::perform(uring::prep::epoll_ctl(set, op, fd, &event));
+    }
     return ::epoll_ctl(set, op, fd, &event) == 0 ? 0 : errno;
+}
+
+/// epoll_wait(2) that does not wait: a number or -errno.
+int take_ready(int set, std::span<::epoll_event> events) noexcept {
+    const auto room = static_cast<int>(events.size());
+    if (is_in_world(set)) {
+        const int found = detail::perform(uring::prep::epoll_wait(set, events.data(), room));
+        return found == -EAGAIN ? 0 : found;
+    }
+    const int found = ::epoll_wait(set, events.data(), room, 0);
+    return found < 0 && errno != EINTR ? -errno : std::max(found, 0);
+}
+
+void set_timer(int timer, const ::itimerspec& spec) noexcept {
+    if (is_in_world(timer)) {
+        detail::perform(uring::detail::set_timerfd(timer, TFD_TIMER_ABSTIME, &spec));
+    } else {
+        ::timerfd_settime(timer, TFD_TIMER_ABSTIME, &spec, nullptr);
+    }
+}
+
+void signal(int eventfd) noexcept {
+    const ::eventfd_t one = 1;
+    if (is_in_world(eventfd)) {
+        detail::perform(uring::prep::write(eventfd, &one, sizeof one, at_position));
+    } else {
+        ::eventfd_write(eventfd, one);
+    }
+}
+
+void reset(int eventfd) noexcept {
+    ::eventfd_t count = 0;
+    if (is_in_world(eventfd)) {
+        detail::perform(uring::prep::read(eventfd, &count, sizeof count, at_position));
+    } else {
+        ::eventfd_read(eventfd, &count);
+    }
+}
+
+/// The time on the clock of the timer.
+clock::time_point time_of(int timer) noexcept {
+    uring::backend* const world = is_in_world(timer) ? detail::current_world() : nullptr;
+    return world != nullptr ? world->now() : clock::now();
 }
 
 } // namespace
 
 foreign_loop::foreign_loop()
-    : set_(opened(::epoll_create1(EPOLL_CLOEXEC), "coil: foreign_loop: epoll_create1")),
-      interrupts_(opened(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "coil: foreign_loop: eventfd")),
-      timer_(opened(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK),
-                    "coil: foreign_loop: timerfd_create")) {
+    : set_(opened(io::epoll_create1(), "coil: foreign_loop: epoll_create1")),
+      interrupts_(opened(make_eventfd(), "coil: foreign_loop: eventfd")),
+      timer_(opened(make_timer(), "coil: foreign_loop: timerfd_create")) {
     const int set = set_.native_handle();
     for (const auto& [fd, data] : {std::pair(interrupts_.native_handle(), interrupt_entry),
                                    std::pair(timer_.native_handle(), timer_entry)}) {
@@ -118,26 +193,25 @@ void foreign_loop::arm_timer() noexcept {
         spec.it_value.tv_sec = static_cast<std::time_t>(seconds.count());
         spec.it_value.tv_nsec = static_cast<long>((since - seconds).count());
     }
-    ::timerfd_settime(timer_.native_handle(), TFD_TIMER_ABSTIME, &spec, nullptr);
+    set_timer(timer_.native_handle(), spec);
 }
 
 void foreign_loop::interrupt() noexcept {
     if (!interrupted_.exchange(true, std::memory_order_acq_rel)) {
-        ::eventfd_write(interrupts_.native_handle(), 1);
+        signal(interrupts_.native_handle());
     }
 }
 
 /// Reads the eventfd, then clears the flag: an interrupt() in between makes no system call, and
 /// belongs to the interruption that is returned now.
 bool foreign_loop::take_interrupt() noexcept {
-    ::eventfd_t count = 0;
-    ::eventfd_read(interrupts_.native_handle(), &count);
+    reset(interrupts_.native_handle());
     return interrupted_.exchange(false, std::memory_order_acq_rel);
 }
 
 bool foreign_loop::take_expiry() noexcept {
     timer_expired_ = true; // it stays readable until it is stopped, or set again
-    if (!deadline_ || clock::now() < *deadline_) {
+    if (!deadline_ || time_of(timer_.native_handle()) < *deadline_) {
         return false;
     }
     deadline_.reset();
@@ -146,9 +220,9 @@ bool foreign_loop::take_expiry() noexcept {
 
 foreign_loop::wake_up foreign_loop::take_events() {
     std::array<::epoll_event, most_at_once> events; // NOLINT(*-member-init): filled by the kernel
-    const int found = ::epoll_wait(set_.native_handle(), events.data(), most_at_once, 0);
-    if (found < 0 && errno != EINTR) {
-        fail(errno, "coil: foreign_loop::wait");
+    const int found = take_ready(set_.native_handle(), events);
+    if (found < 0) {
+        fail(-found, "coil: foreign_loop::wait");
     }
     wake_up result;
     for (int i = 0; i < found; ++i) {

@@ -151,7 +151,7 @@ void connection::arrive(unsigned side) {
             receiver->failed(ECONNRESET);
             return;
         }
-        receiver->changed();
+        receiver->changed(w.end_arrived ? stream_socket::any_event : POLLIN | POLLRDNORM);
     } else if (to.incarnation != incarnations_[1 - side] || (!open_[1 - side] && w.arrived > 0)) {
         reset(1 - side); // the receiver is gone
     }
@@ -299,7 +299,7 @@ void connection::tell(unsigned side) {
     w.update_in_flight = false;
     w.hidden = 0;
     if (sides_[side] != nullptr) {
-        sides_[side]->changed();
+        sides_[side]->changed(POLLOUT | POLLWRNORM);
     }
 }
 

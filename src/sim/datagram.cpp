@@ -240,7 +240,7 @@ void datagram_socket::take(datagram d) {
     }
     held_ += d.bytes.size();
     received_.push_back(std::move(d));
-    changed();
+    changed(POLLIN | POLLRDNORM);
 }
 
 int datagram_socket::receive(op& call, int flags) {

@@ -11,11 +11,24 @@ namespace coil::sim::detail {
 
 class machine;
 
+/// A lasting subscription to the changes of a file: an epoll set's.
+class watcher : public list_link {
+public:
+    /// The file's readiness may have changed; `what` are the events that this may concern.
+    virtual void happened(std::uint32_t what) noexcept = 0;
+    /// The file is closed for the last time: the watcher unlinks itself.
+    virtual void file_has_gone() noexcept = 0;
+
+protected:
+    watcher() noexcept = default;
+    ~watcher() = default;
+};
+
 /// An open file description, as open(2) calls it: referenced by descriptors, tables and calls in
 /// flight, and closed with the last reference.
 class file : public object {
 public:
-    enum class kind : std::uint8_t { socket, on_disk, pipe, counter };
+    enum class kind : std::uint8_t { socket, on_disk, pipe, counter, timer, epoll_set };
 
     file(machine& of, kind what) noexcept;
 
@@ -34,13 +47,27 @@ public:
     const std::uint64_t number;   // fstat(2)'s inode number, for files that are not on a disk
     bool nonblocking = false;     // O_NONBLOCK
     waiting_list<waiter> waiting; // in arrival order
+    waiting_list<watcher> watchers;
 
 protected:
-    /// Readiness may have changed: waiting calls are attempted again.
-    void changed() noexcept {
+    static constexpr std::uint32_t any_event = ~0U;
+
+    ~file() override {
+        while (watcher* const first = watchers.first()) {
+            first->file_has_gone();
+        }
+    }
+
+    /// Readiness may have changed: waiting calls are attempted again, and watchers are told which
+    /// events are new (0: none, the change only took data away).
+    void changed(std::uint32_t what = any_event) noexcept {
         while (waiter* const first = waiting.first()) {
             first->unlink();
             first->try_again();
+        }
+        for (watcher* w = what != 0 ? watchers.first() : nullptr; w != nullptr;
+             w = watchers.after(*w)) {
+            w->happened(what);
         }
     }
 };

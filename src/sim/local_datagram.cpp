@@ -73,7 +73,7 @@ void datagram_socket::block(const datagram_socket& sender) {
 void datagram_socket::wake_senders() {
     for (const ref<handle>& one : std::exchange(blocked_, {})) {
         if (one->who != nullptr) {
-            one->who->changed();
+            one->who->changed(POLLOUT | POLLWRNORM);
         }
     }
 }
@@ -135,7 +135,7 @@ int datagram_socket::send_local(const op& call) {
     d.files = std::move(files);
     to->held_ += d.bytes.size();
     to->received_.push_back(std::move(d));
-    to->changed();
+    to->changed(POLLIN | POLLRDNORM);
     return static_cast<int>(call.size());
 }
 

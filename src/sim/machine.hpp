@@ -109,6 +109,11 @@ private:
     int socket_pair(const uring::sqe& entry);
     int make_pipe(const uring::sqe& entry);
     int poll(op& call, file* f);
+    int epoll_ctl(const uring::sqe& entry);
+    /// Creates an epoll set, an eventfd or a timer, or sets a timer.
+    int event_file(const uring::sqe& entry);
+    /// msg_ring; a world's programs have no ring that accepts messages.
+    static int send_message(const uring::sqe& entry) noexcept;
     int splice(op& call, file* out, file* in);
 
     // Files by name.

@@ -1,5 +1,6 @@
 // The calls of a host's programs, from any ring.
 
+#include "../uring/event_calls.hpp"
 #include "datagram.hpp"
 #include "machine.hpp"
 #include "open_file.hpp"
@@ -59,6 +60,8 @@ int machine::attempt(op& call, file* f, file* f_in) {
         return 0;
     case opcode::futex_wake:
         return futex_wake(call.entry);
+    case opcode::epoll_ctl:
+        return epoll_ctl(call.entry);
     case opcode::waitid:
         return -ECHILD;
     case opcode::openat:
@@ -85,6 +88,10 @@ int machine::attempt(op& call, file* f, file* f_in) {
     switch (call.code()) {
     case opcode::poll_add:
         return poll(call, f);
+    case opcode::epoll_wait:
+        return f->is == file::kind::epoll_set ? f->attempt(call) : -EINVAL;
+    case opcode::msg_ring:
+        return send_message(call.entry);
     case opcode::splice:
     case opcode::tee:
         return splice(call, f, f_in);
@@ -274,6 +281,11 @@ int machine::perform(const uring::sqe& entry) {
         break;
     }
     int result = 0;
+    if (uring::detail::is_event_call(entry)) {
+        result = event_file(entry);
+        world.trace.call(tracer::kind::direct, index, 0, entry.opcode, entry.fd, 0, 0, result);
+        return result;
+    }
     switch (static_cast<uring::call_opcode>(entry.opcode)) {
     case uring::call_opcode::getdents64:
     case uring::call_opcode::lseek: {

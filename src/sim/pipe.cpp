@@ -21,6 +21,11 @@ bool is_write(uring::opcode op) noexcept {
     return op == opcode::write || op == opcode::writev || op == opcode::write_fixed;
 }
 
+/// Whether the writer of a pipe has to wait for space.
+bool is_full(const byte_queue& data) noexcept {
+    return data.size() + pipe_end::atomic > pipe_end::capacity;
+}
+
 } // namespace
 
 std::pair<ref<pipe_end>, ref<pipe_end>> pipe_end::make_pair(machine& of) {
@@ -45,7 +50,7 @@ std::uint32_t pipe_end::events() {
         return (channel_->data.size() > 0 ? POLLIN | POLLRDNORM : 0U) |
                (channel_->writer == nullptr ? POLLHUP : 0U);
     }
-    return (channel_->data.size() + atomic <= capacity ? POLLOUT | POLLWRNORM : 0U) |
+    return (!is_full(channel_->data) ? POLLOUT | POLLWRNORM : 0U) |
            (channel_->reader == nullptr ? POLLERR : 0U);
 }
 
@@ -94,11 +99,12 @@ int pipe_end::read(op& call) {
         data.peek(to, n, offset);
         offset += n;
     });
+    const bool was_full = is_full(data);
     data.drop(count);
     if (channel_->writer != nullptr) {
-        channel_->writer->changed();
+        channel_->writer->changed(was_full ? POLLOUT | POLLWRNORM : 0U);
     }
-    changed(); // there may be other readers
+    changed(0); // there may be other readers
     return static_cast<int>(count);
 }
 
@@ -118,7 +124,7 @@ int pipe_end::write(op& call) {
     const std::size_t count = std::min(size, room);
     for_each_part(call.data, 0, count,
                   [&](const std::byte* from, std::size_t n) { data.push(from, n); });
-    channel_->reader->changed();
+    channel_->reader->changed(POLLIN | POLLRDNORM);
     return static_cast<int>(count);
 }
 
@@ -151,12 +157,13 @@ int pipe_end::move(pipe_end& from, pipe_end& to, std::size_t most, bool keep) {
     source.peek(bytes.data(), count);
     target.push(bytes.data(), count);
     if (!keep) {
+        const bool was_full = is_full(source);
         source.drop(count);
         if (from.channel_->writer != nullptr) {
-            from.channel_->writer->changed();
+            from.channel_->writer->changed(was_full ? POLLOUT | POLLWRNORM : 0U);
         }
     }
-    to.channel_->reader->changed();
+    to.channel_->reader->changed(POLLIN | POLLRDNORM);
     return static_cast<int>(count);
 }
 
@@ -183,7 +190,7 @@ int pipe_end::fill_from(file& source, std::uint64_t offset, std::size_t most) {
     const int result = source.attempt(call);
     if (result > 0) {
         target.push(bytes.data(), static_cast<std::size_t>(result));
-        channel_->reader->changed();
+        channel_->reader->changed(POLLIN | POLLRDNORM);
     }
     return result;
 }
@@ -208,9 +215,10 @@ int pipe_end::drain_to(file& to, std::uint64_t offset, std::size_t most) {
     op call{.entry = entry, .data = {&part, 1}};
     const int result = to.attempt(call);
     if (result > 0) {
+        const bool was_full = is_full(data);
         data.drop(static_cast<std::size_t>(result));
         if (channel_->writer != nullptr) {
-            channel_->writer->changed();
+            channel_->writer->changed(was_full ? POLLOUT | POLLWRNORM : 0U);
         }
     }
     return result;
@@ -239,7 +247,7 @@ int event_counter::attempt(op& call) {
             std::memcpy(to, reinterpret_cast<const std::byte*>(&value) + offset, n);
             offset += n;
         });
-        changed();
+        changed(POLLOUT | POLLWRNORM);
         return sizeof value;
     }
     if (is_write(call.code())) {
@@ -258,7 +266,7 @@ int event_counter::attempt(op& call) {
             return would_wait;
         }
         count_ += value;
-        changed();
+        changed(POLLIN | POLLRDNORM);
         return sizeof value;
     }
     return -EINVAL;

@@ -54,9 +54,6 @@ bool sim_backend::is_open(int descriptor) noexcept { return machine_.get(descrip
 
 bool sim_backend::has_opcode(opcode op) const noexcept {
     switch (op) {
-    case opcode::epoll_ctl:
-    case opcode::epoll_wait:
-    case opcode::msg_ring:
     case opcode::recv_zc:
     case opcode::readv_fixed:
     case opcode::writev_fixed:

@@ -88,9 +88,8 @@ const char* is_simulated(std::string_view test) {
     };
     static constexpr gap gaps[] = {
         {"Connecting.UrgentData", "a world's streams have no urgent data: -EOPNOTSUPP"},
-        {"Waits.EpollSets", "a world has no epoll"},
         {"Waits.Children", "a world's processes have no children"},
-        {"Waits.MessagesToRings", "a world's rings take no messages"},
+        {"Waits.MessagesToRings", "a world has no rings besides those of its contexts"},
         {"Names.WrongAdvice", "a world does not check the arguments of advice"},
     };
     for (const gap& one : gaps) {

@@ -20,7 +20,7 @@ class Waits : public Conformance {};
 COIL_ON_ALL_BACKENDS(Waits);
 
 task<> epoll_sets() {
-    const int set = ::epoll_create1(EPOLL_CLOEXEC);
+    const int set = io::epoll_create1();
     const ends p = co_await piped();
     const ends q = co_await piped();
     ::epoll_event event{};
@@ -135,12 +135,19 @@ task<> children() {
 }
 TEST_P(Waits, Children) { run(children()); }
 
-task<> ring_messages(coil::uring::ring& other) {
-    co_await gives(io::msg_ring(other.native_handle(), 17, 42), 0);
+task<> messages_to_no_ring() {
     co_await gives(io::msg_ring(-1, 0, 0), -EBADF);
     const ends p = co_await piped();
-    co_await gives(io::msg_ring(p.a, 0, 0), -EBADFD, "no ring");
+    co_await gives(io::msg_ring(p.a, 0, 0), -EBADFD, "a pipe is no ring");
     co_await closed(p);
+    co_await gives(io::msg_ring(p.a, 0, 0), -EBADF, "closed");
+    const int own = coil::detail::required_loop().ring().native_handle();
+    co_await gives(io::msg_ring(own, 0, 0), -EBADF, "the ring of a context");
+}
+TEST_P(Waits, MessagesToNoRing) { run(messages_to_no_ring()); }
+
+task<> ring_messages(coil::uring::ring& other) {
+    co_await gives(io::msg_ring(other.native_handle(), 17, 42), 0);
 }
 TEST_P(Waits, MessagesToRings) {
     coil::uring::ring_options options;

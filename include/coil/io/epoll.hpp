@@ -17,6 +17,10 @@
 
 namespace coil::io {
 
+/// epoll_create1(2), immediately: a descriptor or -errno. In a task of a simulated host, the set
+/// belongs to that host; everywhere else it is the same as the system call.
+[[nodiscard]] int epoll_create1(int flags = EPOLL_CLOEXEC) noexcept;
+
 /// epoll_ctl(2): 0. The event must outlive the await and may be null for EPOLL_CTL_DEL. Accepts
 /// plain descriptors only, because epoll(7) can watch no others.
 ///

@@ -27,12 +27,14 @@ bool uses_registered_buffer(const emulated_request& r) noexcept {
 /// Whether the iovec array of a message is readable. `header` is: an array on the same page needs
 /// no check of its own.
 bool has_readable_vector(const ::msghdr& header, const void* header_address) noexcept {
-    const auto page_of = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p) >> 12; };
+    constexpr std::uintptr_t page_size = 4096;
     const std::size_t size = header.msg_iovlen * sizeof(::iovec);
-    const auto* const last = reinterpret_cast<const std::byte*>(header.msg_iov) + size - 1;
-    return size == 0 ||
-           (page_of(header.msg_iov) == page_of(header_address) &&
-            page_of(last) == page_of(header_address)) ||
+    if (size == 0) {
+        return true;
+    }
+    const auto first = reinterpret_cast<std::uintptr_t>(header.msg_iov);
+    const auto page = reinterpret_cast<std::uintptr_t>(header_address) / page_size;
+    return (first / page_size == page && (first + size - 1) / page_size == page) ||
            is_readable(header.msg_iov, size);
 }
 
