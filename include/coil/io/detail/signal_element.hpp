@@ -6,7 +6,6 @@
 #include <coil/core/io_result.hpp>
 
 #include <cstdint>
-#include <utility>
 
 namespace coil::detail {
 
@@ -43,7 +42,7 @@ public:
     explicit signal_element(signal_source_owner source) noexcept;
     /// Copies: an awaitable that is awaited again waits for the next signal.
     signal_element(signal_element&& other) noexcept
-        : source_(other.source_), entry_(std::move(other.entry_)) {}
+        : source_(other.source_), entry_(other.entry_) {}
     signal_element& operator=(signal_element&&) = delete;
     ~signal_element() = default;
 
