@@ -14,6 +14,8 @@ class machine;
 /// A lasting subscription to the changes of a file: an epoll set's.
 class watcher : public list_link {
 public:
+    virtual ~watcher() = default;
+
     /// The file's readiness may have changed; `what` are the events that this may concern.
     virtual void happened(std::uint32_t what) noexcept = 0;
     /// The file is closed for the last time: the watcher unlinks itself.
@@ -21,7 +23,6 @@ public:
 
 protected:
     watcher() noexcept = default;
-    ~watcher() = default;
 };
 
 /// An open file description, as open(2) calls it: referenced by descriptors, tables and calls in
@@ -31,6 +32,11 @@ public:
     enum class kind : std::uint8_t { socket, on_disk, pipe, counter, timer, epoll_set };
 
     file(machine& of, kind what) noexcept;
+    ~file() override {
+        while (watcher* const first = watchers.first()) {
+            first->file_has_gone();
+        }
+    }
 
     /// Attempts a call; returns its result, or `would_wait` if it has to wait for changed().
     virtual int attempt(op& call) = 0;
@@ -51,12 +57,6 @@ public:
 
 protected:
     static constexpr std::uint32_t any_event = ~0U;
-
-    ~file() override {
-        while (watcher* const first = watchers.first()) {
-            first->file_has_gone();
-        }
-    }
 
     /// Readiness may have changed: waiting calls are attempted again, and watchers are told which
     /// events are new (0: none, the change only took data away).

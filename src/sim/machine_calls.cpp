@@ -258,13 +258,9 @@ int error_instead_of_waiting(const op& call, const file* f) noexcept {
                                                                                     : -EAGAIN;
 }
 
-} // namespace
-
-/// A synchronous call. If it would have to wait, -EAGAIN, or -EINPROGRESS for a connect.
-int machine::perform(const uring::sqe& entry) {
-    ++world.operations;
-    op call{.entry = entry};
-    ::iovec one{};
+/// Sets the data of a call that transfers bytes. `one` holds a single buffer.
+void find_data(op& call, ::iovec& one) noexcept {
+    const uring::sqe& entry = call.entry;
     switch (call.code()) {
     case opcode::read:
     case opcode::write:
@@ -280,6 +276,16 @@ int machine::perform(const uring::sqe& entry) {
     default:
         break;
     }
+}
+
+} // namespace
+
+/// A synchronous call. If it would have to wait, -EAGAIN, or -EINPROGRESS for a connect.
+int machine::perform(const uring::sqe& entry) {
+    ++world.operations;
+    op call{.entry = entry};
+    ::iovec one{};
+    find_data(call, one);
     int result = 0;
     if (uring::detail::is_event_call(entry)) {
         result = event_file(entry);

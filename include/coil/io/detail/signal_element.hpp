@@ -40,10 +40,9 @@ public:
     static constexpr bool may_wake_spuriously = true;
 
     explicit signal_element(signal_source_owner source) noexcept;
-    /// Copies: an awaitable that is awaited again waits for the next signal.
-    signal_element(signal_element&& other) noexcept
-        : source_(other.source_), entry_(other.entry_) {}
-    signal_element& operator=(signal_element&&) = delete;
+    /// Moving copies: an awaitable that is awaited again waits for the next signal.
+    signal_element(const signal_element&) noexcept = default;
+    signal_element& operator=(const signal_element&) = delete;
     ~signal_element() = default;
 
     sqe_slot& arm() noexcept;
