@@ -85,7 +85,7 @@ private:
         }
     }
     void check_region(const void* begin, std::size_t size) const noexcept {
-        if (begin == nullptr || size == 0) {
+        if (begin == nullptr || size == 0 || size > SSIZE_MAX) { // the kernel refuses the latter
             return;
         }
         void* const bad = __asan_region_is_poisoned(const_cast<void*>(begin), size);
