@@ -25,6 +25,7 @@ using coil::exit_status;
 using coil::foreign_loop;
 using coil::from_callback;
 using coil::idle_limited;
+using coil::io_context;
 using coil::is_plain_socket;
 using coil::make_pipe;
 using coil::operator==;
