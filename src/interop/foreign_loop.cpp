@@ -1,5 +1,3 @@
-#include "../uring/event_calls.hpp"
-
 #include <coil/context/detail/current_loop.hpp>
 #include <coil/context/detail/perform.hpp>
 #include <coil/interop/foreign_loop.hpp>
@@ -32,29 +30,15 @@ constexpr int interrupt_entry = -2;
     throw std::system_error(error, std::generic_category(), what);
 }
 
-// In a task of a simulated host, the three descriptors are files of that host. Their calls go to
-// the backend; on Linux they are system calls.
+// In a task of a simulated host, the three descriptors are files of that host.
 
 constexpr auto at_position = ~std::uint64_t{0};
 
 bool is_in_world(int fd) noexcept { return fd >= uring::first_world_descriptor; }
 
-int make_eventfd() noexcept {
-    constexpr int flags = EFD_CLOEXEC | EFD_NONBLOCK;
-    if (uring::backend* const world = detail::current_world()) {
-        return world->perform(uring::detail::create_eventfd(0, flags));
-    }
-    const int fd = ::eventfd(0, flags);
-    return fd < 0 ? -errno : fd;
-}
-
-int make_timer() noexcept {
-    constexpr int flags = TFD_CLOEXEC | TFD_NONBLOCK;
-    if (uring::backend* const world = detail::current_world()) {
-        return world->perform(uring::detail::create_timerfd(flags));
-    }
-    const int fd = ::timerfd_create(CLOCK_MONOTONIC, flags);
-    return fd < 0 ? -errno : fd;
+/// A call on one of the descriptors, on any thread: a value >= 0 or -errno.
+int call(int fd, const uring::sqe& request) noexcept {
+    return is_in_world(fd) ? detail::perform(request) : uring::perform_on_linux(request);
 }
 
 /// The descriptor that a call has created, or throws its error.
@@ -70,10 +54,7 @@ int control(int set, int op, int fd, int data, std::uint32_t events) noexcept {
     ::epoll_event event{};
     event.events = events;
     event.data.fd = data;
-    if (is_in_world(set)) {
-        return -detail::perform(uring::prep::epoll_ctl(set, op, fd, &event));
-    }
-    return ::epoll_ctl(set, op, fd, &event) == 0 ? 0 : errno;
+    return -call(set, uring::prep::epoll_ctl(set, op, fd, &event));
 }
 
 /// epoll_wait(2) that does not wait: a number or -errno.
@@ -88,29 +69,17 @@ int take_ready(int set, std::span<::epoll_event> events) noexcept {
 }
 
 void set_timer(int timer, const ::itimerspec& spec) noexcept {
-    if (is_in_world(timer)) {
-        detail::perform(uring::detail::set_timerfd(timer, TFD_TIMER_ABSTIME, &spec));
-    } else {
-        ::timerfd_settime(timer, TFD_TIMER_ABSTIME, &spec, nullptr);
-    }
+    call(timer, uring::prep::timerfd_settime(timer, TFD_TIMER_ABSTIME, &spec));
 }
 
 void signal(int eventfd) noexcept {
     const ::eventfd_t one = 1;
-    if (is_in_world(eventfd)) {
-        detail::perform(uring::prep::write(eventfd, &one, sizeof one, at_position));
-    } else {
-        ::eventfd_write(eventfd, one);
-    }
+    call(eventfd, uring::prep::write(eventfd, &one, sizeof one, at_position));
 }
 
 void reset(int eventfd) noexcept {
     ::eventfd_t count = 0;
-    if (is_in_world(eventfd)) {
-        detail::perform(uring::prep::read(eventfd, &count, sizeof count, at_position));
-    } else {
-        ::eventfd_read(eventfd, &count);
-    }
+    call(eventfd, uring::prep::read(eventfd, &count, sizeof count, at_position));
 }
 
 /// The time on the clock of the timer.
@@ -123,8 +92,11 @@ clock::time_point time_of(int timer) noexcept {
 
 foreign_loop::foreign_loop()
     : set_(opened(io::epoll_create1(), "coil: foreign_loop: epoll_create1")),
-      interrupts_(opened(make_eventfd(), "coil: foreign_loop: eventfd")),
-      timer_(opened(make_timer(), "coil: foreign_loop: timerfd_create")) {
+      interrupts_(opened(detail::perform(uring::prep::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+                         "coil: foreign_loop: eventfd")),
+      timer_(opened(
+          detail::perform(uring::prep::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
+          "coil: foreign_loop: timerfd_create")) {
     const int set = set_.native_handle();
     for (const auto& [fd, data] : {std::pair(interrupts_.native_handle(), interrupt_entry),
                                    std::pair(timer_.native_handle(), timer_entry)}) {

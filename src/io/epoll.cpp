@@ -1,5 +1,3 @@
-#include "../uring/event_calls.hpp"
-
 #include <coil/context/detail/perform.hpp>
 #include <coil/io/epoll.hpp>
 
@@ -70,11 +68,7 @@ io_result limited_epoll_wait_element::result() noexcept {
 namespace coil::io {
 
 int epoll_create1(int flags) noexcept {
-    if (uring::backend* const world = detail::current_world()) {
-        return world->perform(uring::detail::create_epoll_set(flags));
-    }
-    const int set = ::epoll_create1(flags);
-    return set < 0 ? -errno : set;
+    return coil::detail::perform(uring::prep::epoll_create1(flags));
 }
 
 } // namespace coil::io

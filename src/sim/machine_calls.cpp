@@ -1,6 +1,5 @@
 // The calls of a host's programs, from any ring.
 
-#include "../uring/event_calls.hpp"
 #include "datagram.hpp"
 #include "machine.hpp"
 #include "open_file.hpp"
@@ -287,11 +286,6 @@ int machine::perform(const uring::sqe& entry) {
     ::iovec one{};
     find_data(call, one);
     int result = 0;
-    if (uring::detail::is_event_call(entry)) {
-        result = event_file(entry);
-        world.trace.call(tracer::kind::direct, index, 0, entry.opcode, entry.fd, 0, 0, result);
-        return result;
-    }
     switch (static_cast<uring::call_opcode>(entry.opcode)) {
     case uring::call_opcode::getdents64:
     case uring::call_opcode::lseek: {
@@ -319,6 +313,12 @@ int machine::perform(const uring::sqe& entry) {
         break;
     case uring::call_opcode::socketpair:
         result = socket_pair(entry);
+        break;
+    case uring::call_opcode::epoll_create1:
+    case uring::call_opcode::eventfd:
+    case uring::call_opcode::timerfd_create:
+    case uring::call_opcode::timerfd_settime:
+        result = event_file(entry);
         break;
     default:
         if (call.code() == opcode::uring_cmd &&

@@ -1,10 +1,11 @@
 // Files with which programs wait for events: epoll sets, eventfds and timers. Messages to rings.
 
-#include "../uring/event_calls.hpp"
 #include "epoll_set.hpp"
 #include "machine.hpp"
 #include "pipe.hpp"
 #include "timer_file.hpp"
+
+#include <coil/uring/perform.hpp>
 
 #include <cerrno>
 
@@ -39,29 +40,30 @@ int machine::event_file(const uring::sqe& entry) {
     if (!up) {
         return -EIO;
     }
-    using uring::detail::event_call;
-    const auto what = static_cast<event_call>(entry.opcode);
+    using uring::call_opcode;
+    const auto what = static_cast<call_opcode>(entry.opcode);
     const auto flags = static_cast<int>(entry.off);
-    if (what == event_call::timerfd_settime) {
+    if (what == call_opcode::timerfd_settime) {
         file* const f = get(entry.fd);
         auto* const timer = dynamic_cast<timer_file*>(f);
         return timer != nullptr ? timer->set(flags, pointer<const ::itimerspec>(entry.addr))
                                 : (f == nullptr ? -EBADF : -EINVAL);
     }
     // The flags of eventfd(2) and timerfd_create(2) have the values of O_CLOEXEC and O_NONBLOCK.
-    const int allowed = what == event_call::epoll_create ? int{EPOLL_CLOEXEC}
-                        : what == event_call::eventfd ? EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE
-                                                      : TFD_CLOEXEC | TFD_NONBLOCK;
-    if ((flags & ~allowed) != 0) {
+    const int allowed = what == call_opcode::epoll_create1 ? int{EPOLL_CLOEXEC}
+                        : what == call_opcode::eventfd ? EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE
+                                                       : TFD_CLOEXEC | TFD_NONBLOCK;
+    if ((flags & ~allowed) != 0 ||
+        (what == call_opcode::timerfd_create && entry.fd != CLOCK_MONOTONIC)) {
         return -EINVAL;
     }
     if (const int error = descriptor_fault(); error != 0) {
         return error;
     }
     ref<file> made;
-    if (what == event_call::epoll_create) {
+    if (what == call_opcode::epoll_create1) {
         made = ref<file>(make<epoll_set>(*this));
-    } else if (what == event_call::eventfd) {
+    } else if (what == call_opcode::eventfd) {
         made = ref<file>(make<event_counter>(*this, entry.len, (flags & EFD_SEMAPHORE) != 0));
     } else {
         made = ref<file>(make<timer_file>(*this));

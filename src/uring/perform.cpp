@@ -7,9 +7,12 @@
 #include <cstdint>
 
 #include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 namespace coil::uring {
@@ -101,6 +104,18 @@ system_call call_without_ring_opcode(const sqe& request) noexcept {
         return [](const sqe& r) {
             return checked(::socketpair(r.fd, static_cast<int>(r.len), static_cast<int>(r.off),
                                         pointer<int>(r.addr)));
+        };
+    case call_opcode::epoll_create1:
+        return [](const sqe& r) { return checked(::epoll_create1(static_cast<int>(r.off))); };
+    case call_opcode::eventfd:
+        return [](const sqe& r) { return checked(::eventfd(r.len, static_cast<int>(r.off))); };
+    case call_opcode::timerfd_create:
+        return
+            [](const sqe& r) { return checked(::timerfd_create(r.fd, static_cast<int>(r.off))); };
+    case call_opcode::timerfd_settime:
+        return [](const sqe& r) {
+            return checked(::timerfd_settime(r.fd, static_cast<int>(r.off),
+                                             pointer<const ::itimerspec>(r.addr), nullptr));
         };
     default:
         return nullptr;

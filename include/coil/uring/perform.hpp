@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -22,16 +23,20 @@ inline constexpr int first_world_descriptor = 1 << 24;
 
 /// Opcodes for backend::perform only: system calls that io_uring lacks. Rings reject them.
 enum class call_opcode : std::uint8_t {
-    getdents64 = 240, // fd, addr: buffer, len
-    readlinkat = 241, // fd, addr: path, addr2: buffer, len
-    faccessat = 242,  // fd, addr: path, len: mode, hardlink_flags: AT_EACCESS ...
-    lseek = 243,      // fd, off, len: whence, addr: std::int64_t*, the new position
-    fchmod = 244,     // fd, len: mode
-    fchmodat = 245,   // fd, addr: path, len: mode, hardlink_flags: AT_SYMLINK_NOFOLLOW
-    fchownat = 246,   // fd, addr: path, or null for fd itself, len: owner, addr2: group, flags
-    utimensat = 247,  // fd, addr: path, or null for fd itself, addr2: two timespec, flags
-    statvfs = 248,    // addr: path, or null for fd itself, addr2: struct statvfs*
-    socketpair = 249, // fd: domain, len: type, off: protocol, addr: int[2]
+    getdents64 = 240,      // fd, addr: buffer, len
+    readlinkat = 241,      // fd, addr: path, addr2: buffer, len
+    faccessat = 242,       // fd, addr: path, len: mode, hardlink_flags: AT_EACCESS ...
+    lseek = 243,           // fd, off, len: whence, addr: std::int64_t*, the new position
+    fchmod = 244,          // fd, len: mode
+    fchmodat = 245,        // fd, addr: path, len: mode, hardlink_flags: AT_SYMLINK_NOFOLLOW
+    fchownat = 246,        // fd, addr: path, or null for fd itself, len: owner, addr2: group, flags
+    utimensat = 247,       // fd, addr: path, or null for fd itself, addr2: two timespec, flags
+    statvfs = 248,         // addr: path, or null for fd itself, addr2: struct statvfs*
+    socketpair = 249,      // fd: domain, len: type, off: protocol, addr: int[2]
+    epoll_create1 = 250,   // off: flags
+    eventfd = 251,         // off: flags, len: initial value
+    timerfd_create = 252,  // fd: clock, off: flags
+    timerfd_settime = 253, // fd, off: flags, addr: itimerspec*
 };
 
 namespace prep {
@@ -144,14 +149,50 @@ inline sqe statvfs(int fd, const char* path, struct ::statvfs* into) noexcept {
     return s;
 }
 
+/// epoll_create1(2).
+constexpr sqe epoll_create1(int flags) noexcept {
+    sqe s{};
+    s.opcode = static_cast<std::uint8_t>(call_opcode::epoll_create1);
+    s.off = static_cast<std::uint32_t>(flags);
+    return s;
+}
+
+/// eventfd(2).
+constexpr sqe eventfd(unsigned initial, int flags) noexcept {
+    sqe s{};
+    s.opcode = static_cast<std::uint8_t>(call_opcode::eventfd);
+    s.len = initial;
+    s.off = static_cast<std::uint32_t>(flags);
+    return s;
+}
+
+/// timerfd_create(2).
+constexpr sqe timerfd_create(int clock, int flags) noexcept {
+    sqe s{};
+    s.opcode = static_cast<std::uint8_t>(call_opcode::timerfd_create);
+    s.fd = clock;
+    s.off = static_cast<std::uint32_t>(flags);
+    return s;
+}
+
+/// timerfd_settime(2), without the old value.
+inline sqe timerfd_settime(int fd, int flags, const ::itimerspec* spec) noexcept {
+    sqe s{};
+    s.opcode = static_cast<std::uint8_t>(call_opcode::timerfd_settime);
+    s.fd = fd;
+    s.addr = reinterpret_cast<std::uintptr_t>(spec);
+    s.off = static_cast<std::uint32_t>(flags);
+    return s;
+}
+
 } // namespace prep
 
 /// Executes `request` with the plain system call; the default implementation of backend::perform.
 /// Supported: opening, closing, reading, writing and synchronizing files; creating and removing
-/// names; creating, binding and shutting down sockets, listen, socket options; pipe, epoll_ctl,
-/// futex_wake, waitid with WNOHANG. Returns what a ring would report (getsockopt: the option's
-/// length). -EOPNOTSUPP for everything else, and for direct descriptors and provided buffers;
-/// -EBADF for descriptors from first_world_descriptor on.
+/// names; creating, binding and shutting down sockets, listen, socket options; pipe, eventfd,
+/// timers, epoll_create1 and epoll_ctl, futex_wake, waitid with WNOHANG. Returns what a ring would
+/// report (getsockopt: the option's length). -EOPNOTSUPP for everything else, and for direct
+/// descriptors and provided buffers; -EBADF for descriptors from first_world_descriptor on.
 int perform_on_linux(const sqe& request) noexcept;
 
 /// Whether perform_on_linux() supports the call and never waits for another party or a device. Such

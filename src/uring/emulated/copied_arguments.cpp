@@ -175,7 +175,11 @@ void emulation::copy_args(request& r) noexcept {
         }
     }
     add_special_arguments(r.op(), is_vector(r), s, wanted);
-    if (const int error = check_vector(r) != 0 ? check_vector(r) : wanted.error(); error != 0) {
+    int error = check_vector(r);
+    if (error == 0) {
+        error = wanted.error();
+    }
+    if (error != 0) {
         r.early_result_ = error;
         return;
     }
