@@ -151,14 +151,18 @@ TEST(Kafka, TheErrorOfAnUnknownPropertyNamesIt) {
     }());
 }
 
+kafka::config with_queue_of_ten(mock_cluster& cluster) {
+    kafka::config properties = cluster.producer();
+    properties["queue.buffering.max.messages"] = "10";
+    return properties;
+}
+
 TEST(Kafka, SendWaitsWhileTheQueueIsFull) {
     mock_cluster cluster(1);
     cluster.create("numbers", 1);
     cluster.answer_after(1, 20);
     coil::run([](mock_cluster& at) -> task<> {
-        kafka::config properties = at.producer();
-        properties["queue.buffering.max.messages"] = "10";
-        kafka::producer p(properties);
+        kafka::producer p(with_queue_of_ten(at));
         for (int i = 0; i < 100; ++i) {
             co_await p.send({.topic = "numbers", .value = "x"});
             EXPECT_LE(p.outstanding(), 11U);
@@ -173,9 +177,7 @@ TEST(Kafka, TrySendIsFalseWhileTheQueueIsFull) {
     cluster.create("numbers", 1);
     cluster.answer_after(1, 20);
     coil::run([](mock_cluster& at) -> task<> {
-        kafka::config properties = at.producer();
-        properties["queue.buffering.max.messages"] = "10";
-        kafka::producer p(properties);
+        kafka::producer p(with_queue_of_ten(at));
         const kafka::record same{.topic = "numbers", .value = "x"};
         for (int i = 0; i < 10; ++i) {
             EXPECT_TRUE(p.try_send(same));
