@@ -218,15 +218,15 @@ void multi::set_timer() noexcept {
 }
 
 /// Starts the transfers that the tasks which were ready before it have added. Tasks whose transfers
-/// have ended together often add others: one call of libcurl sends all their requests.
+/// have ended together often add others: one call of libcurl sends all their requests. It ends when
+/// it is cancelled, and so does run(), which ends the transfers.
 task<> multi::start_transfers() {
     try {
         for (;;) {
             co_await due_.wait();
             settle();
         }
-    } catch (const std::system_error&) {
-        // cancelled, and so is run(), which ends the transfers
+    } catch (const std::system_error&) { // NOLINT(bugprone-empty-catch): see above
     }
 }
 
