@@ -46,6 +46,16 @@ int command_to_socket(const sqe& request) noexcept {
     }
 }
 
+/// io_uring looks up the descriptor before the length; ftruncate(2) does the opposite.
+int truncate_file(const sqe& request) noexcept {
+    const int error = checked(::ftruncate(request.fd, static_cast<::off_t>(request.off)));
+    if (error != -EINVAL) {
+        return error;
+    }
+    const int flags = ::fcntl(request.fd, F_GETFL);
+    return flags < 0 || (flags & O_PATH) != 0 ? -EBADF : error;
+}
+
 int futex_wake(const sqe& request) noexcept {
     constexpr int wake_bitset = 10; // FUTEX_WAKE_BITSET
     const auto flags = static_cast<std::uint32_t>(request.fd);
@@ -148,7 +158,7 @@ system_call quick_call_for(const sqe& request) noexcept {
     case opcode::uring_cmd:
         return command_to_socket;
     case opcode::ftruncate:
-        return [](const sqe& r) { return checked(::ftruncate(r.fd, static_cast<::off_t>(r.off))); };
+        return truncate_file;
     case opcode::epoll_ctl:
         return [](const sqe& r) {
             return checked(::epoll_ctl(r.fd, static_cast<int>(r.len), static_cast<int>(r.off),

@@ -30,6 +30,8 @@ task<> path_descriptors(std::string dir) {
         char byte = 0;
         int value = 0;
         ::socklen_t length = sizeof value;
+        co_await gives(io::ftruncate(fd, 1), -EBADF);
+        co_await gives(io::ftruncate(fd, -1), -EBADF);
         co_await gives(io::poll(fd, POLLIN), -EBADF);
         co_await gives(io::accept(fd), -EBADF);
         co_await gives(io::recv(fd, {&byte, 1}), -EBADF);
@@ -124,6 +126,8 @@ task<> on_disk(std::string dir) {
     co_await gives(io::splice(top, nullptr, p.b, nullptr, 3, 0), -EINVAL, "a directory");
     co_await gives(io::tee(p.a, top, 3, 0), -EBADF, "not open for writing");
     char byte = 0;
+    co_await gives(io::read(appends, {&byte, 0}), -EBADF);
+    co_await gives(io::read(appends, {&byte, 0}, 0), -EBADF);
     co_await gives(io::read(top, {&byte, 0}), 0);
     co_await gives(io::read(top, {&byte, 1}), -EISDIR);
     co_await gives(io::close(top), 0);
