@@ -58,7 +58,8 @@ private:
             world_.threads.emplace();
         }
         if (uses(place::loop)) {
-            world_.loop.emplace();
+            loop_ = std::make_unique<coil::run_loop>();
+            world_.loop = loop_.get();
             world_.loop->execute([] {}); // run() then waits for finish()
             loop_thread_ = std::thread([this] { world_.loop->run(); });
         }
@@ -284,7 +285,8 @@ private:
             empty_contexts();
         }
         dog_.waits_for("the end of the run_loop");
-        world_.loop.reset();
+        loop_.reset();
+        world_.loop = nullptr;
         empty_contexts();
     }
 
@@ -366,6 +368,7 @@ private:
     std::vector<coil::join_handle<>> handles_;
     std::vector<std::thread> runners_;
     std::vector<std::thread> attackers_;
+    std::unique_ptr<coil::run_loop> loop_;
     std::thread loop_thread_;
 };
 

@@ -86,7 +86,8 @@ public:
     std::atomic<coil::blocking_pool*> blocking = nullptr;
     std::optional<coil::thread_pool> pool;
     std::optional<coil::looper_executor> looper;
-    std::optional<coil::run_loop> loop;
+    /// Refers to the loop until its destructor has returned: code of async_tasks runs in there.
+    coil::run_loop* loop = nullptr;
     std::optional<coil::new_thread_executor> threads;
 
     struct element {
