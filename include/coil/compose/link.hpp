@@ -40,8 +40,8 @@ auto operator&&(A&& a, B&& b) noexcept {
 /// It may be part of a `&&` chain, where the operations after it depend on its last one. A stop or
 /// timeout around it cancels the operation in progress and then each later one as soon as it
 /// starts. An operation that completes immediately without an io-wq worker, such as the close
-/// above, is still executed. An operation that the kernel rejects at submission (unknown flags)
-/// ends the whole submission with -ECANCELED.
+/// above, is still executed. If the kernel rejects an operation at submission (unknown flags),
+/// the operations of the chain that are submitted with it are not started: -ECANCELED.
 template <ring_operation First, ring_operation... Rest>
     requires(sizeof...(Rest) > 0) && (!detail::chain_before_last<First, Rest...>)
 auto hard_link(First&& first, Rest&&... rest) noexcept {

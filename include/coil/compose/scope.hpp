@@ -55,10 +55,10 @@ namespace coil {
 /// resumes with std::errc::operation_canceled. A child must not destroy its own scope.
 ///
 /// If a child waits in on() for a task on another context, the destructor blocks this thread until
-/// that context has ended its turn and destroyed the task. Destructors on several threads may end
-/// up waiting for each other. Then one of them destroys the task for which another one waits, if
-/// the task is suspended: the destructors of that task's locals run inside the scope's destructor,
-/// although no coroutine suspends there, and must not need a lock that the caller holds. The
+/// that context has ended its turn and destroyed the task. Destructors on several threads may block
+/// on each other in a cycle. To break it, a blocked scope destructor destroys a suspended task of
+/// its own context for which another destructor waits. The destructors of that task's locals then
+/// run inside the scope's destructor; they must not need a lock that its caller holds. The
 /// destructor of a scope that is not a local of a coroutine does not do this. join() never blocks.
 ///
 /// Threading: a scope belongs to the context of its first spawn(), on which all its children run.

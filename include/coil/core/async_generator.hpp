@@ -143,7 +143,7 @@ public:
         }
     }
 
-    /// `origin` is the parent, see task<T>::awaiter.
+    /// `origin` supplies the stop token, as in task<T>::awaiter.
     template <class P, class Origin>
     detail::transfer start(std::coroutine_handle<P> waiter, Origin&& origin) noexcept {
         promise().run_for(waiter, origin, generator_->coroutine_);
@@ -203,9 +203,9 @@ private:
             promise().asking = nullptr;
             promise().forget_queued();
             if (promise().running) {
-                // The body waits on behalf of the coroutine that is being destroyed. If that is a
-                // task, it has destroyed the body already, unless frame_of() cannot find the body's
-                // frame.
+                // The body waits on behalf of the coroutine that is being destroyed. The
+                // destruction of a task destroys the body first, so this point is reached only for
+                // other coroutines, or if frame_of() cannot find the body's frame.
                 generator_->destroy();
             }
         }
@@ -265,8 +265,8 @@ async_generator<T> async_generator_promise<T>::get_return_object() noexcept {
     return async_generator<T>(std::coroutine_handle<async_generator_promise>::from_promise(*this));
 }
 
-/// If the body is destroyed as a part of the tree of the task that waits in next(), its locals may
-/// have owned the generator, to which the awaiter refers.
+/// Destroying the task that waits in next() destroys the body as a part of its tree. If the body's
+/// locals owned the generator, it no longer exists: the awaiter must not refer to it.
 template <class T>
 async_generator_promise<T>::~async_generator_promise() {
     if (asking != nullptr) [[unlikely]] {

@@ -28,7 +28,7 @@ template <element Element>
 
 namespace coil {
 
-/// A plain call whose result must not be ignored.
+/// Like `operation`, but the compiler warns if the result is ignored.
 using checked_operation = io_awaitable<detail::checked_element<detail::io_element>>;
 
 } // namespace coil

@@ -13,8 +13,8 @@ struct open_how;
 
 namespace coil::uring::prep {
 
-/// The offset that means the file's current position, which then advances. Pipes and sockets ignore
-/// the offset.
+/// The offset that means the file's current position, which then advances. Reads and writes of
+/// pipes and sockets ignore the offset; splice requires this value for a pipe (-ESPIPE otherwise).
 inline constexpr std::uint64_t current_position = ~std::uint64_t{0};
 
 // ---- reading and writing. `rw_flags` are preadv2(2)'s RWF_*.
@@ -84,9 +84,9 @@ constexpr sqe read_multishot(int fd, unsigned len, std::uint64_t offset, unsigne
     return s;
 }
 
-// ---- open and close. The `_direct` forms put the file into slot `index` of the ring's file table
-// and complete with 0; with file_index_alloc the kernel chooses a free slot and completes with its
-// number. The `_direct` forms refuse close-on-exec flags with -EINVAL.
+// ---- open and close. openat_direct and openat2_direct put the file into slot `index` of the
+// ring's file table and complete with 0; with file_index_alloc the kernel chooses a free slot and
+// completes with its number. Both refuse O_CLOEXEC with -EINVAL.
 
 inline sqe openat(int dfd, const char* path, int flags, ::mode_t mode = 0) noexcept {
     sqe s = detail::entry(opcode::openat, dfd, detail::address(path), mode);

@@ -53,8 +53,9 @@ protected:
 /// The simulation whose turn or work this thread is running, or null.
 constinit inline thread_local sim_driver* current_sim_driver = nullptr;
 
-/// In a simulation, the loop that requested the work being run: the work sees that loop's world.
-/// Null if the loop was destroyed meanwhile, or if no such work is being run.
+/// In a simulation, the loop that requested the work being run by run_later(); the work's system
+/// calls and clock are those of this loop. Null if the loop was destroyed meanwhile, or if no such
+/// work is being run.
 constinit inline thread_local event_loop* asked_by = nullptr;
 
 } // namespace coil::detail

@@ -13,8 +13,9 @@
 // A suspended task stores what it awaits, so a loop destroys the tree of frames below it from its
 // leaves upwards: a child, which may refer to its parent's frame, before the parent. Other frames
 // that a frame owns, in a parameter or a local, are destroyed by nested calls of their destructors.
-// Tasks that have not started or have ended consist of parameters only; when such calls have used
-// up some stack, these frames are deferred until the outermost call has returned.
+// The stack that these nested calls may use is limited. Beyond the limit, the frame of a task that
+// has not started or has ended, which holds only parameters, is not destroyed immediately but when
+// the outermost call has returned.
 
 namespace coil::detail {
 

@@ -22,8 +22,8 @@ public:
     explicit owned_close_element(int& fd) noexcept : io_element(uring::prep::close(-1)), fd_(&fd) {}
 
     sqe_slot& arm() noexcept {
-        // The owner may have been moved from meanwhile. As soon as the kernel has closed the
-        // descriptor, its number may name another file.
+        // Read only now, because the owner may have been moved from meanwhile. The table of owners
+        // is updated before the close: afterwards the number may belong to another file.
         entry_.request.fd = given_up(*fd_);
         return io_element::arm();
     }
