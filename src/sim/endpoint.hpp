@@ -71,7 +71,7 @@ struct endpoint {
 
     static bool is_zero(std::uint8_t byte) noexcept { return byte == 0; }
 
-    /// An unbound AF_UNIX socket.
+    /// The address of an unbound AF_UNIX socket.
     static endpoint nameless() noexcept {
         endpoint e;
         e.family = AF_UNIX;

@@ -142,7 +142,8 @@ private:
     static bool can_race(cancel_step s) {
         return s.races && (s.what < 2 || s.what == 6 || s.what == 8 || s.what == 9);
     }
-    /// The ends at which the byte that a racing operation waits for is written and received.
+    /// For a racing operation: the end to which the test writes a byte, and the one that receives
+    /// it.
     [[nodiscard]] ends route(cancel_step s) const {
         switch (s.what) {
         case 0:
@@ -159,7 +160,7 @@ private:
     }
 
     task<> provoke(cancel_step s) { co_await gives(io::write(route(s).a, "z"), 1); }
-    /// Expects the byte in the buffer, unless it can still be received.
+    /// Expects the byte in the buffer; after a cancellation, receives it first.
     task<> settle(cancel_step s, int result) {
         const int from = route(s).b;
         if (result == -ECANCELED || result == -ETIMEDOUT) {

@@ -118,7 +118,7 @@ void mount_at(const std::string& where, const char* type, const std::string& opt
 }
 
 /// Runs `test` in a child process with private mounts; gives it an empty directory on a new tmpfs,
-/// with a trailing slash. `test` returns its complaint.
+/// with a trailing slash. `test` returns a description of the failure, or an empty string.
 void with_mounts(const std::function<std::string(const std::string& directory)>& test) {
     if (::geteuid() != 0) {
         GTEST_SKIP() << "only root can mount a file system and change its user";
@@ -371,8 +371,8 @@ void give(const stdfs::path& p, ::uid_t user) {
     }
 }
 
-/// An unprivileged user; everything in the situations belongs to root: shut/ may not be searched,
-/// open/ not written, secret not read, and sticky/ is like /tmp.
+/// As an unprivileged user, who owns the usual files. The others belong to root: the user may not
+/// search shut/, write to open/ or read secret, and sticky/ is like /tmp.
 TEST(ErrnoTables, AnotherUser) {
     const coil_test::file_protections on('1'); // otherwise users can link to all files
     if (!on.refusal().empty()) {

@@ -43,7 +43,8 @@ TEST_P(AcceptStream, G6_AFloodWaitsInTheBacklogNotInMemory) {
         auto connections = io::accept_multishot(l.socket);
         EXPECT_EQ(co_await timeout(connections.next(), 0ms), -ETIMEDOUT);
         std::vector<descriptor> all;
-        // One at a time: the request is stopped after 64 results.
+        // One connection at a time, so that the stop after 64 queued results takes effect before
+        // the request accepts more.
         for (std::size_t i = 0; i < clients; ++i) {
             all.push_back(l.connect());
             co_await some_turns(2);

@@ -105,7 +105,7 @@ task<int> member_of_a_crowd(net::inet_address server, int crowd_size) {
     co_return heard;
 }
 
-/// Clients that speak at the same moment do not fill the channels of each other.
+/// Clients that speak at the same moment do not fill each other's channels.
 bool a_crowd_is_heard(std::uint64_t seed, int crowd_size, std::size_t queued_lines) {
     chat::limits limits;
     limits.queued_lines = queued_lines; // fewer than the crowd has clients

@@ -49,7 +49,7 @@ struct log_record {
     }
 };
 
-/// The promises of the log, and whether they were kept. It outlives every crash.
+/// What the log has guaranteed so far, and the first violation. Survives every crash.
 struct log_facts {
     std::uint64_t written = 0;
     std::uint64_t safe = 0;

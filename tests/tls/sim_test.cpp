@@ -42,7 +42,7 @@ task<> serve_tls(const tls::context& ctx) {
     }
 }
 
-/// Whether everything came back; nothing else may come back.
+/// Returns whether all data was echoed. Records a test failure if different data arrives.
 task<bool> ask_tls(net::endpoint where, const tls::context& ctx, std::size_t size) {
     net::socket socket;
     try {

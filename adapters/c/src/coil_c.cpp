@@ -26,7 +26,7 @@ using time_point = clock_type::time_point;
 
 constexpr unsigned requestable = COIL_READABLE | COIL_WRITABLE;
 
-/// A paused watch stays in the epoll set, which then reports only errors.
+/// A paused watch stays in the epoll set, which then reports only errors and hang-ups.
 std::uint32_t to_epoll(unsigned events) noexcept {
     return ((events & COIL_READABLE) != 0 ? EPOLLIN | EPOLLRDHUP : 0U) |
            ((events & COIL_WRITABLE) != 0 ? EPOLLOUT : 0U) | EPOLLERR;

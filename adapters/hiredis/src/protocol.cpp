@@ -111,8 +111,9 @@ task<net::socket> open_socket(const options& to) {
 
 namespace {
 
-/// Removes a length such as "$12\r\n" from the beginning of `from`, and returns it. It has a few
-/// digits and is read for each argument of each command, so a loop is faster than searches.
+/// Removes a length such as "$12\r\n" from the beginning of `from`, and returns it. A single loop,
+/// because this runs for each argument of each command: for a few digits it is faster than a search
+/// for the end followed by std::from_chars.
 std::size_t take_size(std::string_view& from) noexcept {
     std::size_t value = 0;
     std::size_t i = 1;

@@ -52,9 +52,9 @@ public:
     /// sync() get one when their results are awaited.
     void sync();
 
-    /// The result of the oldest statement whose result was not returned; empty if there is none.
-    /// Throws pq::error if that statement has failed; the next call continues with the following
-    /// statement.
+    /// The result of the oldest statement whose result has not been returned; empty if there is
+    /// none. Throws pq::error if that statement has failed; the next call continues with the
+    /// following statement.
     [[nodiscard]] task<std::optional<result>> next() {
         std::optional<result> next;
         while (!receive(next)) {
@@ -63,12 +63,13 @@ public:
         co_return next;
     }
 
-    /// The number of statements whose results were not returned yet.
+    /// The number of statements whose results have not been returned yet.
     [[nodiscard]] std::size_t outstanding() const noexcept { return statements_; }
 
 private:
     void push(detail::request&& r);
-    /// Returns false if what next() returns has not arrived.
+    /// Stores the oldest result, or an empty one if no statement is left. Returns false if the
+    /// result has not arrived yet.
     [[nodiscard]] bool receive(std::optional<result>& next);
 
     detail::session& session_;
