@@ -36,6 +36,13 @@ function(coil_own_target target)
         $<$<BOOL:${COIL_WERROR}>:-Werror>)
 endfunction()
 
+# coil_link_what_is_used(<target>): puts each function and each variable into a section of its own and lets the linker of
+# every program that links to the target, also of an installed one, drop the sections that nothing refers to.
+function(coil_link_what_is_used target)
+    target_compile_options(${target} PRIVATE -ffunction-sections -fdata-sections)
+    target_link_options(${target} INTERFACE LINKER:--gc-sections)
+endfunction()
+
 # coil_group_by_folder(<target> [<most>]): in a unity build, combines at most `most` (10) sources of one folder, so that
 # names in unnamed namespaces must be unique only within a folder.
 function(coil_group_by_folder target)
