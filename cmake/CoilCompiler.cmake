@@ -60,3 +60,12 @@ function(coil_group_by_folder target)
     endforeach()
     set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
 endfunction()
+
+# coil_optimize(<level> <source>...): compiles sources with -Os or -O2 instead of -O3 in release builds. For code that
+# makes texts and reports, or runs once. Sources with options of their own are not part of a unity build, so the builds
+# that use one to compile faster leave them alone.
+function(coil_optimize level)
+    if(CMAKE_BUILD_TYPE MATCHES "^(Release|RelWithDebInfo)$" AND NOT CMAKE_UNITY_BUILD)
+        set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS ${level})
+    endif()
+endfunction()
