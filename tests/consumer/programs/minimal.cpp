@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -52,6 +53,10 @@ bool is_refused(std::string_view message,
 } // namespace
 
 int main() {
+    if (!coil::uring::available()) {
+        // What would be a fallback is an error that says why.
+        return is_refused("no epoll backend, and ", [](auto&) {}) ? 0 : 1;
+    }
     if (!is_refused("no epoll backend", [](auto& o) { o.backend = coil::io_backend::epoll; }) ||
         !is_refused("no admin_socket", [](auto& o) { o.admin_socket = "minimal.sock"; }) ||
         !is_refused("no dump_signal", [](auto& o) { o.dump_signal = SIGUSR1; }) ||
@@ -60,12 +65,15 @@ int main() {
         !is_refused("no trace_file", [](auto& o) { o.trace_file = "minimal.json"; })) {
         return 1;
     }
-    if (!coil::uring::available()) {
-        // What would be a fallback is an error that says why.
-        return is_refused("no epoll backend, and ", [](auto&) {}) ? 0 : 1;
-    }
+    const std::size_t nothing = coil::trace::to_json().size();
+    coil::trace::start();
     int got = 0;
     coil::run(co_main(got));
+    coil::trace::stop();
+    if (coil::trace::to_json().size() < nothing + 100) {
+        std::puts("nothing was traced");
+        return 1;
+    }
     std::printf("a task slept and answered %d\n", got);
     return got == 42 ? 0 : 1;
 }
