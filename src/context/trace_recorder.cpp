@@ -179,7 +179,7 @@ std::int64_t record_resumption(std::int64_t begin_ns, const void* frame,
 
 void record_submission(std::int64_t now_ns, const uring::sqe& entry) noexcept {
     const auto& slot = *reinterpret_cast<const sqe_slot*>(entry.user_data);
-    const void* const frame = slot.owner->node().coroutine.address();
+    const void* const frame = slot.owner()->node().coroutine.address();
     record({now_ns, trace_kind::submission,
             std::uint64_t{static_cast<std::uint32_t>(entry.fd)} << 8U | entry.opcode,
             entry.user_data, number(frame)});
