@@ -36,6 +36,13 @@ function(coil_own_target target)
         $<$<BOOL:${COIL_WERROR}>:-Werror>)
 endfunction()
 
+# coil_link_what_is_used(<target>): puts each function and each variable into a section of its own and lets the linker of
+# every program that links to the target, also of an installed one, drop the sections that nothing refers to.
+function(coil_link_what_is_used target)
+    target_compile_options(${target} PRIVATE -ffunction-sections -fdata-sections)
+    target_link_options(${target} INTERFACE LINKER:--gc-sections)
+endfunction()
+
 # coil_group_by_folder(<target> [<most>]): in a unity build, combines at most `most` (10) sources of one folder, so that
 # names in unnamed namespaces must be unique only within a folder.
 function(coil_group_by_folder target)
@@ -52,4 +59,13 @@ function(coil_group_by_folder target)
         set_source_files_properties("${source}" PROPERTIES UNITY_GROUP "${folder}_${lot}")
     endforeach()
     set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+endfunction()
+
+# coil_optimize(<level> <source>...): compiles sources with -Os or -O2 instead of -O3 in release builds. For code that
+# makes texts and reports, or runs once. Sources with options of their own are not part of a unity build, so the builds
+# that use one to compile faster leave them alone.
+function(coil_optimize level)
+    if(CMAKE_BUILD_TYPE MATCHES "^(Release|RelWithDebInfo)$" AND NOT CMAKE_UNITY_BUILD)
+        set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS ${level})
+    endif()
 endfunction()

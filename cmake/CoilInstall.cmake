@@ -8,10 +8,11 @@ install(TARGETS coil_uring coil EXPORT coil-targets
     ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
     LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
     FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(TARGETS coil_minimal EXPORT coil-targets OBJECTS DESTINATION "${CMAKE_INSTALL_LIBDIR}/coil")
 install(EXPORT coil-targets NAMESPACE coil:: DESTINATION "${COIL_CMAKE_DIR}")
 # Everything that is installed.
 add_custom_target(coil_libraries)
-add_dependencies(coil_libraries coil_uring coil)
+add_dependencies(coil_libraries coil_uring coil coil_minimal)
 if(TARGET coil_tls)
     add_dependencies(coil_libraries coil_tls)
     # A file of its own, so that coil is found where OpenSSL is not.
@@ -76,7 +77,9 @@ install(FILES
 # The .pc files compute their prefix from their own location, so that an installed tree can be moved.
 file(RELATIVE_PATH COIL_PC_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 string(REGEX REPLACE "/$" "" COIL_PC_PREFIX "${COIL_PC_PREFIX}")
-set(modules coil coil-uring)
+set(modules coil coil-uring coil-minimal)
+# Where CMake installs the object of coil::minimal.
+set(COIL_MINIMAL_OBJECT "coil/objects-${CMAKE_BUILD_TYPE}/coil_minimal/minimal/minimal.cpp.o")
 if(TARGET coil_tls)
     list(APPEND modules coil-tls)
 endif()

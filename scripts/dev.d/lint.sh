@@ -46,6 +46,7 @@ rooms_below() {
         uring) echo base uring ;;
         core) echo base core ;;
         context) echo base uring core context ;;
+        minimal) echo base uring core context minimal ;;
         io) echo base uring core context io ;;
         compose) echo base uring core context io compose ;;
         sync) echo base uring core context sync ;;

@@ -17,10 +17,10 @@ std::chrono::nanoseconds detail::longer_delay(std::chrono::nanoseconds before,
 namespace {
 
 /// Waits until no child is left or the limit expires; returns false in the latter case.
-class timed_joiner final : public detail::nursery::joiner, detail::timer_node {
+class timed_joiner final : public detail::nursery::joiner, detail::timer_call {
 public:
     timed_joiner(detail::nursery& of, std::int64_t limit_ns) noexcept
-        : joiner(of), timer_node(&expire), limit_ns_(limit_ns) {}
+        : joiner(of), timer_call(&expire), limit_ns_(limit_ns) {}
     timed_joiner(const timed_joiner&) = delete;
     timed_joiner& operator=(const timed_joiner&) = delete;
     ~timed_joiner() { disarm(); }

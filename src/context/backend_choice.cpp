@@ -1,6 +1,6 @@
 #include "backend_choice.hpp"
 
-#include <coil/uring/epoll_backend.hpp>
+#include <coil/uring/backend.hpp>
 #include <coil/uring/probe.hpp>
 #include <coil/uring/syscall.hpp>
 
@@ -78,7 +78,7 @@ void open_chosen_ring(late<uring::ring>& ring, const uring::ring_options& option
         kind = kind_from_environment();
     }
     if (kind == io_backend::epoll) {
-        ring.emplace(options, uring::make_epoll_backend());
+        ring.emplace(options, make_fallback_backend({}));
         return;
     }
     std::string reason;
@@ -98,7 +98,7 @@ void open_chosen_ring(late<uring::ring>& ring, const uring::ring_options& option
         reason = uring::explain_setup_error(e.code().value());
     }
     ring.reset();
-    ring.emplace(options, uring::make_epoll_backend());
+    ring.emplace(options, make_fallback_backend(reason));
     warn_once(reason.c_str());
 }
 

@@ -146,7 +146,7 @@ void io_op::arrange_submission() noexcept {
     bool ends_here = false; // coil decides whether the chain continues, not the kernel
     bool by_worker = false;
     for (sqe_slot* entry = first_; entry != nullptr; entry = entry->next_in_submission()) {
-        entry->owner = this;
+        entry->set_owner(*this);
         ++entries;
         const bool is_hard = (entry->request.flags & uring::sqe_flag::io_hardlink) != 0;
         ends_here = ends_here ||

@@ -3,7 +3,6 @@
 #include "admin_server.hpp"
 #include "dump_signal.hpp"
 #include "stall_watchdog.hpp"
-#include "task_snapshot.hpp"
 #include "waiting_threads.hpp"
 
 #include <coil/context/detail/event_loop.hpp>
@@ -43,57 +42,6 @@ bool has_only_threads(std::size_t count) noexcept {
     // "." and "..", and a directory for each thread
     return ::stat("/proc/self/task", &threads) == 0 &&
            threads.st_nlink == 2 + count + threads_aside();
-}
-
-/// Whether one of these tasks, or of their children, can continue without another task.
-bool can_continue(const record_list<task_record>& tasks) noexcept {
-    using what = wait_record::what;
-    for (const task_record& task : tasks) {
-        switch (task.wait.kind) {
-        case what::ready:
-        case what::operation:
-        case what::queued:
-        case what::stream:
-        case what::sleep:
-        case what::elsewhere:
-            return true;
-        default:
-            if (can_continue(task.children)) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-bool can_continue(const context_snapshot& context) noexcept {
-    bool can = context.arriving > 0 || can_continue(context.tasks);
-    for (const group_record& group : context.groups) {
-        can = can || can_continue(group.children);
-    }
-    return can;
-}
-
-/// The text of the report on these contexts. Empty if the process has other threads (`has_others`)
-/// and one of the tasks can continue after all.
-std::string describe_deadlock(std::span<event_loop* const> loops, bool has_others) {
-    std::string text = "coil: these tasks wait for ever: no operation is in flight, no timer is "
-                       "armed, and the process has no other thread that could wake them\n";
-    try {
-        constexpr std::size_t at_most = 100;
-        std::vector<context_snapshot> contexts;
-        for (event_loop* const loop : loops) {
-            contexts.push_back(take_snapshot(*loop, at_most));
-        }
-        if (has_others && std::ranges::any_of(contexts, [](const context_snapshot& one) {
-                return can_continue(one);
-            })) {
-            return {};
-        }
-        text += to_text(contexts);
-    } catch (const std::bad_alloc&) {
-        text += "(no memory to list them)\n";
-    }
-    return text;
 }
 
 } // namespace

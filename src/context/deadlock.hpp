@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
 
 namespace coil {
 class runtime;
@@ -45,5 +48,15 @@ private:
     [[nodiscard]] static bool all_wait(runtime& all) noexcept;
     [[nodiscard]] static bool finds_one(event_loop& loop);
 };
+
+/// The text of the report on these contexts: deadlock_sentence, and their tasks. Empty if the
+/// process has other threads (`has_others`) and one of the tasks can continue after all.
+/// Replaceable, see src/minimal.
+[[nodiscard]] std::string describe_deadlock(std::span<event_loop* const> loops, bool has_others);
+
+inline constexpr std::string_view deadlock_sentence =
+    "coil: these tasks wait for ever: no operation is in flight, no timer is armed, and the "
+    "process "
+    "has no other thread that could wake them\n";
 
 } // namespace coil::detail

@@ -23,12 +23,12 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
         if ((completion.flags & parts) != 0) [[unlikely]] {
             if ((completion.flags & uring::cqe_flag::notif) == 0 ||
                 zero_copies_.awaits_notification(&entry)) {
-                entry.owner->on_partial_completion(entry, completion);
+                entry.owner()->on_partial_completion(entry, completion);
             }
             break;
         }
         entry.complete(completion);
-        io_op& op = *entry.owner;
+        io_op& op = *entry.owner();
         if (op.state().is(op_state::phase::unobserved)) [[likely]] {
             op.complete_unobserved();
             submissions_.on_completed(1);

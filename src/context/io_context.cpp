@@ -1,5 +1,4 @@
 #include "deadlock.hpp"
-#include "task_snapshot.hpp"
 #include "thread_name.hpp"
 #include "trace_recorder.hpp"
 #include "waiting_threads.hpp"
@@ -132,16 +131,6 @@ void io_context::join() {
     if (std::exception_ptr error = std::exchange(thread_error_, nullptr)) {
         std::rethrow_exception(error);
     }
-}
-
-std::string io_context::dump_tasks(std::size_t limit) {
-    const detail::context_snapshot snapshot = detail::take_snapshot(*loop_, limit);
-    return detail::to_text({&snapshot, 1});
-}
-
-std::string io_context::dump_tasks_json(std::size_t limit) {
-    const detail::context_snapshot snapshot = detail::take_snapshot(*loop_, limit);
-    return detail::to_json({&snapshot, 1});
 }
 
 } // namespace coil

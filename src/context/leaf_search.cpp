@@ -85,7 +85,7 @@ void add_timer(wait_record& wait, const timer_node& timer, std::int64_t ns,
     if (!timer.armed()) {
         return;
     }
-    wait.deadline_ns = timer.tick << timer_wheel::tick_shift;
+    wait.deadline_ns = timer.tick() << timer_wheel::tick_shift;
     if (origin == sleep_awaitable::from::now && ns < longest) {
         wait.begun_ns = wait.deadline_ns - ns;
     }
@@ -186,7 +186,7 @@ wait_record leaf_search::describe(const awaiter_base& awaiter) noexcept {
     }
     case wait_kind::sleep:
         return {.kind = what::sleep,
-                .deadline_ns = static_cast<const sleep_awaiter&>(awaiter).tick
+                .deadline_ns = static_cast<const sleep_awaiter&>(awaiter).tick()
                                << timer_wheel::tick_shift};
     case wait_kind::sync: {
         const auto& wait = static_cast<const described_wait&>(awaiter);

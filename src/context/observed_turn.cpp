@@ -9,6 +9,9 @@
 
 namespace coil::detail {
 
+// In a section in which the kernel may count attached tools: see usdt.hpp.
+[[gnu::section(".probes")]] observers all_observers{};
+
 /// run_ready() while a trace is taken or a tool is attached. Does not measure ready_delay, because
 /// observing the resumptions distorts it.
 bool event_loop::run_observed() {

@@ -233,26 +233,4 @@ void runtime::stop() noexcept {
     request_stop();
 }
 
-namespace {
-
-std::vector<detail::context_snapshot>
-take_all(const std::vector<detail::owned<io_context>>& contexts, std::size_t limit) {
-    std::vector<detail::context_snapshot> all;
-    all.reserve(contexts.size());
-    for (const auto& context : contexts) {
-        all.push_back(detail::take_snapshot(context->loop(), limit));
-    }
-    return all;
-}
-
-} // namespace
-
-std::string runtime::dump_tasks(std::size_t limit) {
-    return detail::to_text(take_all(contexts_, limit));
-}
-
-std::string runtime::dump_tasks_json(std::size_t limit) {
-    return detail::to_json(take_all(contexts_, limit));
-}
-
 } // namespace coil

@@ -54,7 +54,7 @@ void timer_wheel::clear() noexcept {
 }
 
 void timer_wheel::insert(timer_node& node) noexcept {
-    const std::int64_t tick = std::max(node.tick, current_);
+    const std::int64_t tick = std::max(node.tick(), current_);
     const std::int64_t distance = tick - current_;
     if (distance < std::int64_t{1} << level0_bits) {
         put(wheel_->ticks, tick, node);

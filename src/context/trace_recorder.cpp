@@ -13,9 +13,6 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <cstdio>
-#include <cstdlib>
-#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -28,9 +25,6 @@
 #include <unistd.h>
 
 namespace coil::detail {
-
-// In a section in which the kernel may count attached tools: see usdt.hpp.
-[[gnu::section(".probes")]] observers all_observers{};
 
 namespace {
 
@@ -49,8 +43,6 @@ struct recorder {
     std::uint64_t lost_threads = 0;
     std::size_t name_bytes = 0;
     std::uint64_t lost_names = 0;
-    std::string file; // written at exit
-    ::pid_t process = 0;
 
     static recorder& instance() {
         static auto& only = *new recorder; // threads may outlive main()
@@ -129,19 +121,6 @@ std::uint64_t number(const void* pointer) noexcept {
     return reinterpret_cast<std::uintptr_t>(pointer);
 }
 
-void write_at_exit() {
-    recorder& all = recorder::instance();
-    if (all.process != ::getpid()) {
-        return; // a child of the traced process
-    }
-    try {
-        trace::stop();
-        trace::write(all.file);
-    } catch (const std::exception& error) {
-        std::fprintf(stderr, "coil: no trace: %s\n", error.what());
-    }
-}
-
 } // namespace
 
 trace_ring::trace_ring(std::size_t events)
@@ -200,7 +179,7 @@ std::int64_t record_resumption(std::int64_t begin_ns, const void* frame,
 
 void record_submission(std::int64_t now_ns, const uring::sqe& entry) noexcept {
     const auto& slot = *reinterpret_cast<const sqe_slot*>(entry.user_data);
-    const void* const frame = slot.owner->node().coroutine.address();
+    const void* const frame = slot.owner()->node().coroutine.address();
     record({now_ns, trace_kind::submission,
             std::uint64_t{static_cast<std::uint32_t>(entry.fd)} << 8U | entry.opcode,
             entry.user_data, number(frame)});
@@ -228,24 +207,6 @@ void record_span(const recorded_span& span) noexcept {
     record({span.begin_ns, trace_kind::span_trace,
             number_of(span.name) << 1U | (span.sampled ? 1U : 0U), span.trace_high,
             span.trace_low});
-}
-
-void begin_requested_trace(const std::string& file) {
-    static const char* const by_environment = std::getenv("COIL_TRACE");
-    const std::string wanted = file.empty() && by_environment != nullptr ? by_environment : file;
-    if (wanted.empty()) {
-        return;
-    }
-    recorder& all = recorder::instance();
-    {
-        const std::scoped_lock lock(all.mutex);
-        if (!std::exchange(all.file, wanted).empty()) {
-            return; // the trace of the process has begun; the last file counts
-        }
-        all.process = ::getpid();
-    }
-    std::atexit(&write_at_exit);
-    trace::start();
 }
 
 } // namespace coil::detail

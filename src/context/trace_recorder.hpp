@@ -10,7 +10,9 @@
 
 namespace coil::detail {
 
-// The events of a trace. Each is recorded by the thread on which it happens.
+// The events of a trace. Each is recorded by the thread on which it happens, and only while
+// is_tracing(). Weak: a call does not link the recorder. What starts a trace does, so the functions
+// are there when they are called.
 
 [[nodiscard]] inline std::int64_t trace_now_ns() noexcept {
     ::timespec now{};
@@ -20,12 +22,12 @@ namespace coil::detail {
 
 /// A coroutine was resumed at `begin_ns` and has suspended or ended now. Returns the current time,
 /// which is the beginning of the next resumption.
-std::int64_t record_resumption(std::int64_t begin_ns, const void* frame,
-                               const void* function) noexcept;
-void record_submission(std::int64_t now_ns, const uring::sqe& entry) noexcept;
-void record_completion(std::int64_t now_ns, const uring::cqe& completion) noexcept;
-void record_wait(const void* frame, unsigned kind) noexcept;
-void record_spawn(promise_base& task) noexcept;
+[[gnu::weak]] std::int64_t record_resumption(std::int64_t begin_ns, const void* frame,
+                                             const void* function) noexcept;
+[[gnu::weak]] void record_submission(std::int64_t now_ns, const uring::sqe& entry) noexcept;
+[[gnu::weak]] void record_completion(std::int64_t now_ns, const uring::cqe& completion) noexcept;
+[[gnu::weak]] void record_wait(const void* frame, unsigned kind) noexcept;
+[[gnu::weak]] void record_spawn(promise_base& task) noexcept;
 
 struct recorded_span {
     std::string_view name;
@@ -36,9 +38,10 @@ struct recorded_span {
     std::uint64_t parent;
     bool sampled;
 };
-void record_span(const recorded_span& span) noexcept;
+[[gnu::weak]] void record_span(const recorded_span& span) noexcept;
 
 /// Called when an io_context is created: starts the trace that COIL_TRACE or `file` requests, once.
+/// Replaceable, see src/minimal.
 void begin_requested_trace(const std::string& file);
 
 } // namespace coil::detail

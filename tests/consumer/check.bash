@@ -69,6 +69,32 @@ case $step in
         configure_and_build -DCMAKE_PREFIX_PATH="$prefix"
         "$work/$step/consumer"
         ;;
+    minimal)
+        # Programs without coil::minimal have the fallback, and those with it have neither that nor the reports.
+        PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name coil.pc)")
+        export PKG_CONFIG_PATH
+        configure_and_build -DCMAKE_PREFIX_PATH="$prefix"
+        # shellcheck disable=SC2046,SC2086
+        "$compiler" $flags -std=c++20 "$here/programs/minimal.cpp" -o "$work/$step/by_pkg_config" \
+            $(pkg-config --cflags --libs coil-minimal)
+        for program in task minimal by_pkg_config; do
+            "$work/$step/$program"
+        done
+        COIL_BACKEND=epoll "$work/$step/task"
+        [[ $flags != *-fsanitize* ]] || exit 0 # which keeps unused sections
+        for part in epoll_backend::try_receive admin_server::serve stall_watchdog::run json_writer text_writer; do
+            nm -C "$work/$step/task" | grep "$part" >/dev/null || {
+                echo "a program has no $part by default"
+                exit 1
+            }
+            for program in minimal by_pkg_config; do
+                if nm -C "$work/$step/$program" | grep "$part"; then
+                    echo "$program links coil::minimal and has this"
+                    exit 1
+                fi
+            done
+        done
+        ;;
     adapters)
         # Uses the adapters that were built, with CMake and with pkg-config, and checks the message for one that was not.
         PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name coil.pc)")

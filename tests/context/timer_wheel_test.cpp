@@ -12,6 +12,7 @@
 #include <random>
 #include <vector>
 
+using coil::detail::timer_call;
 using coil::detail::timer_node;
 using coil::detail::timer_wheel;
 
@@ -25,9 +26,9 @@ constexpr std::int64_t day = 24 * hour;
 
 std::vector<struct probe*> fired;
 
-struct probe : timer_node {
+struct probe : timer_call {
     explicit probe(std::int64_t when = 0)
-        : timer_node([](timer_node& n) noexcept { fired.push_back(static_cast<probe*>(&n)); }),
+        : timer_call([](timer_node& n) noexcept { fired.push_back(static_cast<probe*>(&n)); }),
           deadline(when) {}
     std::int64_t deadline;
 };
@@ -186,8 +187,8 @@ TEST(TimerWheel, AFarTimerLetsTheContextSleepLong) {
 TEST(TimerWheel, ACallbackMayDisarmOtherTimers) {
     static timer_wheel* wheel;
     static probe* victim;
-    struct killer : timer_node {
-        killer() : timer_node([](timer_node&) noexcept { wheel->disarm(*victim); }) {}
+    struct killer : timer_call {
+        killer() : timer_call([](timer_node&) noexcept { wheel->disarm(*victim); }) {}
     };
     scheduler c;
     wheel = &c.wheel;
@@ -206,12 +207,12 @@ TEST(TimerWheel, ACallbackMayDisarmOtherTimers) {
 TEST(TimerWheel, ACallbackMayArmItsTimerAgainForTheNextTick) {
     static timer_wheel* wheel;
     static int times;
-    struct again : timer_node {
+    struct again : timer_call {
         again()
-            : timer_node([](timer_node& n) noexcept {
+            : timer_call([](timer_node& n) noexcept {
                   ++times;
                   EXPECT_LT(times, 1000);
-                  EXPECT_TRUE(times >= 1000 || wheel->arm(n, 0, ms));
+                  EXPECT_TRUE(times >= 1000 || wheel->arm(static_cast<again&>(n), 0, ms));
               }) {}
     };
     scheduler c;

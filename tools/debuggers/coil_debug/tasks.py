@@ -336,7 +336,7 @@ class Tasks:
                                   self.times(stream, 'multishot_awaiter'), 'stream of ')
         if kind == SLEEP:
             sleep = awaiter - self.layout.offset('sleep_awaiter', 'awaiter_base')
-            tick = self.field(sleep, 'sleep_awaiter', 'tick', 'q')
+            tick = self.field(sleep, 'sleep_awaiter', 'word', 'q') >> 1
             return Wait('sleep', ', %.3f s left%s' % (((tick << TICK_SHIFT) - self.now_ns) / 1e9, self.left))
         if kind == SYNC:
             at = awaiter - self.layout.offset('described_wait', 'awaiter_base')
@@ -368,7 +368,7 @@ class Tasks:
         timer = awaiter + self.layout.offset(kind, 'timer_node')
         if self.field(timer, 'timer_node', 'link') == 0:
             return ''
-        deadline = self.field(timer, 'timer_node', 'tick', 'q') << TICK_SHIFT
+        deadline = (self.field(timer, 'timer_node', 'word', 'q') >> 1) << TICK_SHIFT
         span, text = self.field(awaiter, kind, 'ns_', 'q'), ''
         if self.field(awaiter, kind, 'origin_', 'B') == FROM_NOW and span < LONGEST_SPAN:
             text = ', for %.3f s' % max((self.now_ns - deadline + span) / 1e9, 0)

@@ -47,14 +47,14 @@ concept has_expired_result = requires(T* completed) {
 
 /// A child and the timer that stops it.
 template <class Kept>
-class time_limit final : timer_node, nested_await {
+class time_limit final : timer_call, nested_await {
     using child_t = child<Kept>;
     using result_type = typename child_t::result_type;
 
 public:
     time_limit(std::remove_reference_t<Kept>& awaitable, std::int64_t ns,
                sleep_awaitable::from origin) noexcept
-        : timer_node(&expire), group_(child_group::decided_by::first_error),
+        : timer_call(&expire), group_(child_group::decided_by::first_error),
           child_(group_, awaitable), ns_(ns), origin_(origin) {}
     time_limit(const time_limit&) = delete;
     time_limit& operator=(const time_limit&) = delete;

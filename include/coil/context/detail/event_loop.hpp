@@ -229,14 +229,12 @@ public:
     /// This loop's tasks, and their awaits of remote operations.
     [[nodiscard]] task_list& tasks() noexcept { return tasks_; }
     /// Called before a nursery destroys its children one after the other: requests the destruction
-    /// of their remote children, so that these end concurrently. A limited search: it may miss
-    /// some.
+    /// of their remote children, so that these end concurrently. The search may miss some.
     void destroy_away_below(const nursery& parent, std::size_t children) noexcept {
         tasks_.destroy_away_below(parent, 4 * children);
     }
     /// Blocks until messages have arrived in the inbox, and delivers them. Runs neither coroutines
-    /// nor posted functions. Returns without a message after at most about a millisecond, or ten if
-    /// `late`.
+    /// nor posted functions. Without a message, returns after about a millisecond, ten if `late`.
     void wait_for_messages(bool late = false) noexcept;
     /// Called by a waiting destructor: ends awaits on other threads that wait for tasks or
     /// functions of this loop but no longer want the result. The tasks and functions cannot run
@@ -250,8 +248,7 @@ public:
     void abandon_remote_children() noexcept;
     /// Called by a destructor that waits for `root`, which was asked to end: destroys `root` if it
     /// is a remote child on this loop, and the remote children on this loop that it waits for,
-    /// directly or through tasks of other executors. None of them could run before the destructor
-    /// returns.
+    /// directly or through tasks of other executors. None could run before the destructor returns.
     void abandon_tree(const promise_base& root) noexcept;
     /// Requests to destroy remote children, before the next turn or in a waiting destructor.
     [[nodiscard]] kill_requests& kills() noexcept { return kills_; }
@@ -264,8 +261,11 @@ public:
     [[nodiscard]] std::int64_t now_ns() noexcept { return ring_.now_ns(); }
     /// The same as a time_point. While the ring is closed, the time of std::chrono::steady_clock.
     [[nodiscard]] std::chrono::steady_clock::time_point now() noexcept;
-    [[nodiscard]] bool arm(timer_node& node, std::int64_t deadline_ns) noexcept {
-        return timers_.arm(node, deadline_ns, timers_.size() == 0 ? now_ns() : 0);
+    [[nodiscard]] bool arm(timer_call& timer, std::int64_t deadline_ns) noexcept {
+        return timers_.arm(timer, deadline_ns, timers_.size() == 0 ? now_ns() : 0);
+    }
+    [[nodiscard]] bool arm(sleep_timer& timer, std::int64_t deadline_ns) noexcept {
+        return timers_.arm(timer, deadline_ns, timers_.size() == 0 ? now_ns() : 0);
     }
     void disarm(timer_node& node) noexcept { timers_.disarm(node); }
 

@@ -134,7 +134,7 @@ protected:
         first_ = &first;
         entries_ = entries;
         completions_due_ = entries;
-        first.owner = this;
+        first.set_owner(*this);
     }
 
     /// After completion: whether the last call was cancelled because a link timeout of the chain

@@ -142,13 +142,13 @@ private:
 };
 
 /// Waits for a source's next result, optionally with a timeout.
-class multishot_awaiter : awaiter_base, timer_node {
+class multishot_awaiter : awaiter_base, timer_call {
 public:
     static constexpr std::int64_t no_limit = INT64_MAX;
 
     multishot_awaiter(multishot_source& source, std::int64_t ns,
                       sleep_awaitable::from origin) noexcept
-        : timer_node(&expire), source_(&source), ns_(ns), origin_(origin) {}
+        : timer_call(&expire), source_(&source), ns_(ns), origin_(origin) {}
     multishot_awaiter(const multishot_awaiter&) = delete;
     multishot_awaiter& operator=(const multishot_awaiter&) = delete;
     ~multishot_awaiter();

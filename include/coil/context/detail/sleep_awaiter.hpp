@@ -13,10 +13,10 @@
 
 namespace coil::detail {
 
-class sleep_awaiter : awaiter_base, timer_node {
+class sleep_awaiter : awaiter_base, sleep_timer {
 public:
-    explicit sleep_awaiter(std::int64_t deadline_ns) noexcept : timer_node(&fired) {
-        tick = deadline_ns; // the deadline until it is armed, then a tick, then the result
+    explicit sleep_awaiter(std::int64_t deadline_ns) noexcept {
+        word = deadline_ns; // the deadline until it is armed, then a tick, then the result
     }
     sleep_awaiter(const sleep_awaiter&) = delete;
     sleep_awaiter& operator=(const sleep_awaiter&) = delete;
@@ -38,7 +38,7 @@ public:
         begin(loop, waiter, wait_kind::sleep);
         if (token.stop_requested()) {
             end(-ECANCELED);
-        } else if (!loop.arm(*this, tick)) {
+        } else if (!loop.arm(*this, word)) {
             end(-ENOMEM);
         } else {
             observe<sleep_awaiter>(token);
@@ -47,7 +47,7 @@ public:
 
     io_result await_resume() noexcept {
         resumed();
-        return io_result(static_cast<int>(tick));
+        return io_result(static_cast<int>(word));
     }
 
     /// Called instead of await_resume(): the result is not wanted.
@@ -56,6 +56,7 @@ public:
 private:
     friend class awaiter_base;
     friend class leaf_search;
+    friend void end_sleep(sleep_timer& timer) noexcept;
 
     void cancel() noexcept {
         if (pending()) {
@@ -64,10 +65,8 @@ private:
         }
     }
 
-    static void fired(timer_node& node) noexcept { static_cast<sleep_awaiter&>(node).end(0); }
-
     void end(int result) noexcept {
-        tick = result;
+        word = result;
         finish();
     }
 };

@@ -24,14 +24,14 @@ struct prepared_sqe {
     std::uint32_t files_table = any_table; // or a ring_tables::files_number(), all above no_table
 };
 
-/// One SQE of an operation, and its result. Its address is the SQE's user_data.
+/// One SQE of an operation, and its result. Its address is the user_data of the SQE in the ring, so
+/// the user_data of `request` is free and holds the operation.
 struct alignas(8) sqe_slot {
     sqe_slot() noexcept = default;
     explicit sqe_slot(const prepared_sqe& prepared) noexcept
         : request(prepared.sqe), files_table(prepared.files_table) {}
 
     uring::sqe request{};
-    io_op* owner = nullptr;
     sqe_slot* next = nullptr; // the next entry of the same chain
     int result = 0;
     std::uint32_t flags = 0; // of the CQE
@@ -57,8 +57,16 @@ struct alignas(8) sqe_slot {
         return is_submit_boundary() ? nullptr : next;
     }
 
+    /// The operation, once it has begun: the entry belongs to a submission.
+    [[nodiscard]] io_op* owner() const noexcept {
+        return reinterpret_cast<io_op*>(static_cast<std::uintptr_t>(request.user_data));
+    }
+
     // Before it is submitted.
 
+    void set_owner(io_op& operation) noexcept {
+        request.user_data = reinterpret_cast<std::uintptr_t>(&operation);
+    }
     void make_limit() noexcept { set(limit); }
     void make_submit_boundary(bool also_on_error) noexcept {
         set(also_on_error ? boundary | boundary_on_error : boundary);

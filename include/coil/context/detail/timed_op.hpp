@@ -10,11 +10,11 @@ namespace coil::detail {
 
 /// An operation whose timeout is a timer of the context: the part that all instances of its awaiter
 /// share, so that a list of tasks can show the timeout.
-class timed_op : protected io_op, protected timer_node {
+class timed_op : protected io_op, protected timer_call {
 protected:
     timed_op(void (*expire)(timer_node&) noexcept, std::int64_t ns,
              sleep_awaitable::from origin) noexcept
-        : io_op(op_state::kind::timed), timer_node(expire), ns_(ns), origin_(origin) {}
+        : io_op(op_state::kind::timed), timer_call(expire), ns_(ns), origin_(origin) {}
     ~timed_op() = default;
 
     /// A duration, or a time of steady_clock.

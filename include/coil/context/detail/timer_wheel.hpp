@@ -12,17 +12,54 @@
 
 namespace coil::detail {
 
-/// A deadline in a timer_wheel; part of its waiter, so arming does not allocate per timer.
+/// A deadline in a timer_wheel; part of its waiter, so arming does not allocate per timer. Either a
+/// timer_call or a sleep_timer.
 struct timer_node : list_node<timer_node> {
-    explicit timer_node(void (*f)(timer_node&) noexcept) noexcept : fire(f) {}
     timer_node(const timer_node&) = delete;
     timer_node& operator=(const timer_node&) = delete;
 
-    void (*fire)(timer_node&) noexcept; // called when the deadline has passed; the node is disarmed
-    std::int64_t tick = 0;
-
     [[nodiscard]] bool armed() const noexcept { return is_linked(); }
+    /// While it is armed.
+    [[nodiscard]] std::int64_t tick() const noexcept { return word >> 1; }
+
+protected:
+    timer_node() noexcept = default;
+    ~timer_node() = default;
+
+    /// While it is armed, the tick and, in the lowest bit, whether it is a timer_call. A derived
+    /// class may use it otherwise at other times.
+    std::int64_t word = 0;
+
+private:
+    friend class timer_wheel;
+
+    /// Called when the deadline has passed. The node is disarmed.
+    inline void fire() noexcept;
 };
+
+/// A deadline that calls a function.
+struct timer_call : timer_node {
+    using function = void (*)(timer_node&) noexcept;
+
+    explicit timer_call(function f) noexcept : call(f) {}
+
+    const function call;
+};
+
+/// The deadline of a sleep_awaiter. It has no pointer to the function that ends the sleep, because
+/// programs have many sleepers (tests/context/memory_test.cpp).
+struct sleep_timer : timer_node {};
+
+/// Ends the sleep_awaiter of which the timer is a part.
+void end_sleep(sleep_timer& timer) noexcept;
+
+inline void timer_node::fire() noexcept {
+    if ((word & 1) != 0) {
+        static_cast<timer_call&>(*this).call(*this);
+    } else {
+        end_sleep(static_cast<sleep_timer&>(*this));
+    }
+}
 
 /// A hierarchical timer wheel: arming, disarming and firing are O(1), independent of the number of
 /// timers.
@@ -41,21 +78,13 @@ public:
 
     /// Allocates the slots on the first call; returns false if there is no memory. `now_ns` is used
     /// only while no timer is armed.
-    [[nodiscard]] bool arm(timer_node& node, std::int64_t deadline_ns,
+    [[nodiscard]] bool arm(timer_call& node, std::int64_t deadline_ns,
                            std::int64_t now_ns) noexcept {
-        if (!wheel_ && !allocate()) {
-            return false;
-        }
-        if (size_ == 0) {
-            // Never moves back: a timer that expire() fires and that is rearmed immediately must
-            // wait for the next tick.
-            current_ = max(current_, now_ns >> tick_shift);
-            next_event_ = never;
-        }
-        node.tick = ceil_tick(deadline_ns);
-        ++size_;
-        insert(node);
-        return true;
+        return arm(node, deadline_ns, now_ns, 1);
+    }
+    [[nodiscard]] bool arm(sleep_timer& node, std::int64_t deadline_ns,
+                           std::int64_t now_ns) noexcept {
+        return arm(node, deadline_ns, now_ns, 0);
     }
 
     void disarm(timer_node& node) noexcept {
@@ -104,7 +133,7 @@ public:
                 timer_node& node = *due;
                 node.unlink();
                 --size_;
-                node.fire(node);
+                node.fire();
             }
         }
         current_ = current_ > now ? current_ : now;
@@ -150,6 +179,23 @@ private:
         const std::size_t i = static_cast<std::size_t>(index) % N;
         node.push_to(where.slot[i]);
         where.used[i / 64] |= std::uint64_t{1} << (i % 64);
+    }
+
+    bool arm(timer_node& node, std::int64_t deadline_ns, std::int64_t now_ns,
+             std::int64_t kind) noexcept {
+        if (!wheel_ && !allocate()) {
+            return false;
+        }
+        if (size_ == 0) {
+            // Never moves back: a timer that expire() fires and that is rearmed immediately must
+            // wait for the next tick.
+            current_ = max(current_, now_ns >> tick_shift);
+            next_event_ = never;
+        }
+        node.word = ceil_tick(deadline_ns) << 1 | kind;
+        ++size_;
+        insert(node);
+        return true;
     }
 
     bool allocate() noexcept;
