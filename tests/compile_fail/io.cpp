@@ -470,3 +470,56 @@ coil::task<> caller(coil::net::socket peer, const char* data, int length) {
 #endif
 }
 #endif
+
+#if COIL_CASE == 33 // array_and_length
+// expect: pass the length as a part of the buffer
+// mistake 21: `io::recv(fd, buf, sizeof buf, 0)`
+
+coil::task<> caller(int fd) {
+    char buf[64];
+#if defined(COIL_EXPECT_OK)
+    co_await coil::io::recv(fd, buf, 0);
+#else
+    co_await coil::io::recv(fd, buf, sizeof buf, 0);
+#endif
+}
+#endif
+
+#if COIL_CASE == 34 // array_and_length_of_send
+// expect: pass the length as a part of the buffer
+
+coil::task<> caller(int fd) {
+#if defined(COIL_EXPECT_OK)
+    co_await coil::io::send(fd, {"hello", 3}, MSG_MORE);
+#else
+    co_await coil::io::send(fd, "hello", 3, MSG_MORE);
+#endif
+}
+#endif
+
+#if COIL_CASE == 35 // array_and_length_of_send_all
+// expect: the length is part of the buffer: {data, n}
+// mistake 21: `peer.send_all(buf, n)`
+
+coil::task<> caller(coil::net::socket peer, int n) {
+    char buf[64] = {};
+#if defined(COIL_EXPECT_OK)
+    co_await peer.send_all({buf, n});
+#else
+    co_await peer.send_all(buf, n);
+#endif
+}
+#endif
+
+#if COIL_CASE == 36 // array_and_length_of_recv_all
+// expect: the length is part of the buffer: {data, n}
+
+coil::task<> caller(coil::net::socket peer) {
+    char buf[64];
+#if defined(COIL_EXPECT_OK)
+    co_await peer.recv_all(buf);
+#else
+    co_await peer.recv_all(buf, sizeof buf);
+#endif
+}
+#endif

@@ -85,3 +85,32 @@ coil::task<std::unique_ptr<table>> caller() { co_return std::make_unique<table>(
 coil::task<table> caller() { co_return table(); }
 #endif
 #endif
+
+#if COIL_CASE == 7 // returned_buffer_of_a_local
+// expect: the result would refer to a local variable or a temporary
+// mistake 18: a `task<const_buffer>` returns a local string
+
+#if defined(COIL_EXPECT_OK)
+coil::task<coil::const_buffer> caller(std::string& text) { co_return text; }
+#else
+coil::task<coil::const_buffer> caller() {
+    std::string text = "text";
+    co_return text;
+}
+#endif
+#endif
+
+#if COIL_CASE == 8 // returned_mutable_buffer_of_a_local
+// expect: the result would refer to a local variable or a temporary
+
+#if defined(COIL_EXPECT_OK)
+coil::task<coil::mutable_buffer> caller(char* data, int n) {
+    co_return coil::mutable_buffer(data, n);
+}
+#else
+coil::task<coil::mutable_buffer> caller() {
+    char data[8];
+    co_return data;
+}
+#endif
+#endif

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <utility>
 
 #if COIL_CASE == 1 // unawaited_accepted_socket
 // expect: did you forget to co_await? Write co_await f()
@@ -193,6 +194,99 @@ coil::task<> caller(coil::io::accept_stream& connections) {
     (void)fd;
 #else
     const int fd = connections.next();
+#endif
+    co_return;
+}
+#endif
+
+#if COIL_CASE == 14 // unawaited_task_as_optional
+// expect: did you forget to co_await? Write co_await f() to get the result of a task
+// mistake 1: `std::optional<int> n = f();`
+
+coil::task<int> answer();
+
+coil::task<> caller() {
+#if defined(COIL_EXPECT_OK)
+    const std::optional<int> n = co_await answer();
+#else
+    const std::optional<int> n = answer();
+#endif
+    static_cast<void>(n);
+    co_return;
+}
+#endif
+
+#if COIL_CASE == 15 // unused_limited_task
+// expect: unused variable
+// mistake 1, warning: `auto t = timeout(f(), 1s);` that is not used
+
+coil::task<> f();
+
+coil::task<> caller(coil::io_context& ctx) {
+    static_cast<void>(ctx);
+    auto work = coil::timeout(f(), std::chrono::seconds(1));
+#if defined(COIL_EXPECT_OK)
+    co_await std::move(work);
+#endif
+    co_return;
+}
+#endif
+
+#if COIL_CASE == 16 // unused_shielded_task
+// expect: unused variable
+
+coil::task<> f();
+
+coil::task<> caller(coil::io_context& ctx) {
+    static_cast<void>(ctx);
+    auto work = coil::shield(f());
+#if defined(COIL_EXPECT_OK)
+    co_await std::move(work);
+#endif
+    co_return;
+}
+#endif
+
+#if COIL_CASE == 17 // unused_joined_task
+// expect: unused variable
+
+coil::task<> f();
+
+coil::task<> caller(coil::io_context& ctx) {
+    static_cast<void>(ctx);
+    auto work = coil::when_all(f(), f());
+#if defined(COIL_EXPECT_OK)
+    co_await std::move(work);
+#endif
+    co_return;
+}
+#endif
+
+#if COIL_CASE == 18 // unused_raced_task
+// expect: unused variable
+
+coil::task<> f();
+
+coil::task<> caller(coil::io_context& ctx) {
+    static_cast<void>(ctx);
+    auto work = coil::when_any(f(), f());
+#if defined(COIL_EXPECT_OK)
+    co_await std::move(work);
+#endif
+    co_return;
+}
+#endif
+
+#if COIL_CASE == 19 // unused_sent_away_task
+// expect: unused variable
+
+coil::task<> f();
+
+coil::task<> caller(coil::io_context& ctx) {
+    static_cast<void>(ctx);
+    auto work = coil::on(ctx, f());
+#if defined(COIL_EXPECT_OK)
+    co_await std::move(work);
 #endif
     co_return;
 }

@@ -14,7 +14,7 @@ namespace coil {
 
 /// The awaitable returned by shield().
 template <class Kept>
-class [[nodiscard("did you forget to co_await?")]] shielded_awaitable
+class [[nodiscard("did you forget to co_await?")]] COIL_WARN_UNUSED shielded_awaitable
     : public detail::not_its_result<shielded_awaitable<Kept>> {
 public:
     explicit shielded_awaitable(Kept&& awaitable) : awaitable_(static_cast<Kept&&>(awaitable)) {}

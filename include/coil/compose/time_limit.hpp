@@ -21,7 +21,7 @@ namespace coil {
 
 /// The awaitable returned by timeout(work, d) for work that is not a ring operation.
 template <class Kept>
-class [[nodiscard("did you forget to co_await?")]] limited_awaitable
+class [[nodiscard("did you forget to co_await?")]] COIL_WARN_UNUSED limited_awaitable
     : public detail::not_its_result<limited_awaitable<Kept>> {
 public:
     limited_awaitable(Kept&& awaitable, std::int64_t ns, sleep_awaitable::from origin)

@@ -94,7 +94,7 @@ void when_all(Args&&...) COIL_EXPLAIN_CHILDREN(Args...) {
 
 /// The awaitable returned by when_all(a, b, ...).
 template <class... Kept>
-class [[nodiscard("did you forget to co_await?")]] when_all_awaitable
+class [[nodiscard("did you forget to co_await?")]] COIL_WARN_UNUSED when_all_awaitable
     : public detail::not_its_result<when_all_awaitable<Kept...>> {
 public:
     explicit when_all_awaitable(std::tuple<Kept...>&& awaitables)
@@ -121,7 +121,7 @@ int get(const when_all_awaitable<Kept...>&)
 
 /// The awaitable returned by when_all(range).
 template <class Kept, class Awaitables>
-class [[nodiscard("did you forget to co_await?")]] when_all_range_awaitable {
+class [[nodiscard("did you forget to co_await?")]] COIL_WARN_UNUSED when_all_range_awaitable {
 public:
     explicit when_all_range_awaitable(Awaitables&& awaitables) noexcept
         : awaitables_(std::move(awaitables)) {}

@@ -83,7 +83,7 @@ void when_any(Args&&...) COIL_EXPLAIN_CHILDREN(Args...) {
 
 /// The awaitable returned by when_any(a, b, ...).
 template <class... Kept>
-class [[nodiscard("did you forget to co_await?")]] when_any_awaitable {
+class [[nodiscard("did you forget to co_await?")]] COIL_WARN_UNUSED when_any_awaitable {
 public:
     explicit when_any_awaitable(std::tuple<Kept...>&& awaitables)
         : awaitables_(std::move(awaitables)) {}
@@ -104,7 +104,7 @@ private:
 
 /// The awaitable returned by when_any(range).
 template <class Kept, class Awaitables>
-class [[nodiscard("did you forget to co_await?")]] when_any_range_awaitable {
+class [[nodiscard("did you forget to co_await?")]] COIL_WARN_UNUSED when_any_range_awaitable {
 public:
     explicit when_any_range_awaitable(Awaitables&& awaitables) noexcept
         : awaitables_(std::move(awaitables)) {}

@@ -11,6 +11,7 @@
 #include <concepts>
 #include <coroutine>
 #include <cstddef>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -135,6 +136,10 @@ public:
     template <std::same_as<bool> Condition>
         requires std::is_class_v<T>
     explicit operator Condition() const
+        COIL_DELETE("did you forget to co_await? Write co_await f() to get the result of a task");
+    template <class Optional>
+        requires std::same_as<Optional, std::optional<detail::result_or_void<T>>>
+    operator Optional() const // NOLINT(*-explicit-*)
         COIL_DELETE("did you forget to co_await? Write co_await f() to get the result of a task");
     void begin() const COIL_DELETE_COPY(
         "did you forget to co_await? Write co_await f() to get the result of a task");

@@ -63,6 +63,9 @@ inline operation send(descriptor fd, const_buffer buf COIL_LIFETIMEBOUND, int fl
 template <detail::bare_pointer Data, std::integral Size>
 operation send(descriptor fd, Data&& data, Size n, int flags = 0)
     COIL_DELETE("pass the length as a part of the buffer: {data, n}");
+template <std::integral Size>
+operation send(descriptor, const_buffer, Size, int)
+    COIL_DELETE("pass the length as a part of the buffer: {data, n}");
 
 /// Rejects a length in place of the flags: the length is part of the buffer.
 template <std::same_as<std::size_t> Flags>
@@ -84,6 +87,9 @@ inline operation recv(descriptor fd, mutable_buffer buf COIL_LIFETIMEBOUND, int 
 /// Produces a readable compiler error.
 template <detail::bare_pointer Data, std::integral Size>
 operation recv(descriptor fd, Data&& data, Size n, int flags = 0)
+    COIL_DELETE("pass the length as a part of the buffer: {data, n}");
+template <std::integral Size>
+operation recv(descriptor, mutable_buffer, Size, int)
     COIL_DELETE("pass the length as a part of the buffer: {data, n}");
 
 /// Rejects a length in place of the flags: the length is part of the buffer.

@@ -147,6 +147,9 @@ public:
     template <coil::detail::bare_pointer Data, std::integral Size>
     task<io_result> recv_all(Data&& data, Size n)
         COIL_DELETE("pass the length as a part of the buffer: {data, n}");
+    template <std::integral Size>
+    task<io_result> recv_all(mutable_buffer, Size)
+        COIL_DELETE("the length is part of the buffer: {data, n}");
     /// Sends the whole buffer and returns its size. On failure it returns the error even if some
     /// bytes were sent. At most 0x7ffff000 bytes, as with write(2).
     task<io_result> send_all(const_buffer buf COIL_LIFETIMEBOUND);
@@ -154,6 +157,9 @@ public:
     template <coil::detail::bare_pointer Data, std::integral Size>
     task<io_result> send_all(Data&& data, Size n)
         COIL_DELETE("pass the length as a part of the buffer: {data, n}");
+    template <std::integral Size>
+    task<io_result> send_all(const_buffer, Size)
+        COIL_DELETE("the length is part of the buffer: {data, n}");
 
     /// byte_stream: recv() and send() without flags.
     operation read_some(mutable_buffer buf COIL_LIFETIMEBOUND) noexcept { return recv(buf); }

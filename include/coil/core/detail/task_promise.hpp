@@ -15,6 +15,8 @@ namespace coil {
 
 template <class T>
 class task;
+class const_buffer;
+class mutable_buffer;
 
 } // namespace coil
 
@@ -49,16 +51,20 @@ struct returned_type<void> {
 template <class T>
 using returned_by_mistake = typename returned_type<T>::type;
 
-/// Whether T is a view, or a std::optional or std::expected of one.
+/// Whether T is a view or a buffer, or a std::optional or std::expected of one.
 template <class T>
 inline constexpr bool is_result_view = std::ranges::borrowed_range<T>;
+template <>
+inline constexpr bool is_result_view<const_buffer> = true;
+template <>
+inline constexpr bool is_result_view<mutable_buffer> = true;
 template <class T>
     requires requires(const T& t) {
         typename T::value_type;
         t.has_value();
         t.value();
     }
-inline constexpr bool is_result_view<T> = std::ranges::borrowed_range<typename T::value_type>;
+inline constexpr bool is_result_view<T> = is_result_view<typename T::value_type>;
 
 /// Whether a T made from a U refers to an object that is about to be destroyed. A U that is not an
 /// lvalue reference is a temporary or a local of the coroutine.

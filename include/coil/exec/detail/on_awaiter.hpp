@@ -262,7 +262,7 @@ private:
 
 /// The awaitable returned by on(): plain data that may be moved until it is awaited.
 template <class T>
-class [[nodiscard("did you forget to co_await?")]] on_awaitable
+class [[nodiscard("did you forget to co_await?")]] COIL_WARN_UNUSED on_awaitable
     : public not_its_result<on_awaitable<T>> {
 public:
     on_awaitable(executor_ref target, task<T>&& work) noexcept
