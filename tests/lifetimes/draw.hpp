@@ -151,6 +151,9 @@ private:
             }
             std::erase_if(p.roots, gone);
         }
+        for (root& r : p.roots) {
+            suit_callbacks(r.work, false);
+        }
         for (attack& a : p.attacks) {
             std::erase_if(a.actions, [&](const action& each) {
                 return !filter_.has(deed_names.at(static_cast<std::size_t>(each.what)));
@@ -197,6 +200,22 @@ private:
             }
             for (body& each : s.bodies) {
                 suit_chains(each);
+            }
+        }
+    }
+
+    /// A task on an executor that is not a context gets no callbacks from contexts. A destructor on
+    /// the context's thread would wait for the task, and so for a function that this thread has yet
+    /// to run (architecture.md, "Cycles of destructors").
+    static void suit_callbacks(body& b, bool is_away) {
+        for (step& s : b.steps) {
+            if (is_away && s.where == place::context &&
+                std::string_view(s.what->name) == "callback") {
+                s.where = place::pool;
+            }
+            const bool stays = !s.what->goes || s.where == place::here;
+            for (body& each : s.bodies) {
+                suit_callbacks(each, stays ? is_away : s.where != place::context);
             }
         }
     }
