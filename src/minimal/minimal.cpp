@@ -70,7 +70,9 @@ admin_registration::admin_registration(io_context& context, const std::string& p
         refuse("no admin_socket");
     }
 }
-admin_registration::~admin_registration() = default;
+// The destructors that the headers declare do something in the sources that these replace, so they
+// are not trivial here either.
+admin_registration::~admin_registration() {}
 
 dump_registration::dump_registration(io_context& context, int signal) : context_(context) {
     if (current_sim_driver != nullptr) {
@@ -83,10 +85,10 @@ dump_registration::dump_registration(io_context& context, int signal) : context_
         refuse("no watchdog");
     }
 }
-dump_registration::~dump_registration() = default;
+dump_registration::~dump_registration() {}
 
 dumps_paused::dumps_paused() = default; // no other thread reads the contexts
-dumps_paused::~dumps_paused() = default;
+dumps_paused::~dumps_paused() {}
 
 watched_run::watched_run(const io_context_options& options, const ready_queue& ready,
                          live_metrics& metrics, const turn_meter& meter) noexcept
