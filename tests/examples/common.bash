@@ -48,12 +48,14 @@ complaints() { sed '/^coil: using epoll instead of io_uring: /d' "$1"; }
 # is_silent NAME: whether it has printed no errors.
 is_silent() { [[ -z $(complaints "$tmp/$1.err") ]]; }
 
-# port_of FILE PID: waits until the program has printed "listening on ADDRESS:PORT" to FILE; prints the port.
+# port_of FILE PID: waits until the program has printed "listening on ADDRESS:PORT" to FILE; prints the port. FILE must not have
+# been written by an earlier program: the shell may not have emptied it yet.
 port_of() {
-    local try
+    local try port
     for ((try = 0; try < 500; try++)); do
-        if grep -qs '^listening on ' "$1"; then
-            sed -n 's/^listening on .*:\([0-9]*\)$/\1/p' "$1"
+        port=$(sed -n 's/^listening on .*:\([0-9]\{1,\}\)$/\1/p' "$1" 2>/dev/null)
+        if [[ -n $port ]]; then
+            printf '%s\n' "$port"
             return
         fi
         kill -0 "$2" 2>/dev/null || break

@@ -36,6 +36,7 @@ grep -q "Connection refused" "$tmp/proxy.err" || fail "the proxy said: $(cat "$t
 kill "$proxy"
 
 # A Unix socket in front.
+rm "$tmp/server.err"
 "$examples/netcat" -l 127.0.0.1 0 <"$tmp/answer" >"$tmp/asked" 2>"$tmp/server.err" &
 server=$!
 server_port=$(port_of "$tmp/server.err" "$server") || fail "no server"
