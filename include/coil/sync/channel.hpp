@@ -100,17 +100,40 @@ public:
     ///     if (!ch.try_send(std::move(x)))
     ///         ch.is_closed() ? stop() : retry_later(std::move(x));
     bool try_send(T&& value) {
+        const detail::ring_result result = core_.try_push(value);
+        if (result != detail::ring_result::would_block) [[likely]] {
+            return result == detail::ring_result::done;
+        }
+        return try_send_with_lock(value);
+    }
+    bool try_send(const T& value) {
+        T copy = value;
+        return try_send(std::move(copy));
+    }
+    /// Does not wait. Returns an element, or nullopt if no element is available, whether or not the
+    /// channel is closed. A closed channel may return another element later, if a receiver to which
+    /// it was assigned is cancelled.
+    [[nodiscard]] std::optional<T> try_recv() noexcept {
+        std::optional<T> value;
+        if (!core_.try_pop(value)) [[unlikely]] {
+            receive_with_lock(value);
+        }
+        return value;
+    }
+
+    /// May be called from any thread. Closing a closed channel has no effect.
+    void close() noexcept { core_.close(); }
+    [[nodiscard]] bool is_closed() const noexcept { return core_.is_closed(); }
+    /// 0 for a channel without a buffer and for an unbounded one.
+    [[nodiscard]] std::size_t capacity() const noexcept { return core_.capacity(); }
+
+private:
+    // Out of line: an entry is many times larger than an element.
+    [[gnu::noinline]] bool try_send_with_lock(T& value) {
         detail::channel_entry<T> e(true);
         if (core_.is_unbounded()) {
-            if (core_.is_closed()) {
-                return false;
-            }
             e.element = std::make_unique<detail::channel_element<T>>(std::move(value));
         } else {
-            const detail::ring_result result = core_.try_push(value);
-            if (result != detail::ring_result::would_block) {
-                return result == detail::ring_result::done;
-            }
             e.value.emplace(std::move(value));
         }
         bool done = false;
@@ -121,29 +144,14 @@ public:
         take_back(value, e);
         return false;
     }
-    bool try_send(const T& value) {
-        T copy = value;
-        return try_send(std::move(copy));
-    }
-    /// Does not wait. Returns an element, or nullopt if no element is available, whether or not the
-    /// channel is closed. A closed channel may return another element later, if a receiver to which
-    /// it was assigned is cancelled.
-    [[nodiscard]] std::optional<T> try_recv() noexcept {
+    [[gnu::noinline]] void receive_with_lock(std::optional<T>& value) noexcept {
         detail::channel_entry<T> e(false);
-        bool done = core_.try_pop(e.value);
-        if (!done) {
-            core_.attempt_locked(e, done);
+        bool done = false;
+        core_.attempt_locked(e, done);
+        if (e.value) {
+            value.emplace(std::move(*e.value));
         }
-        return std::move(e.value);
     }
-
-    /// May be called from any thread. Closing a closed channel has no effect.
-    void close() noexcept { core_.close(); }
-    [[nodiscard]] bool is_closed() const noexcept { return core_.is_closed(); }
-    /// 0 for a channel without a buffer and for an unbounded one.
-    [[nodiscard]] std::size_t capacity() const noexcept { return core_.capacity(); }
-
-private:
     static void take_back(T& value, detail::channel_entry<T>& e) noexcept {
         std::destroy_at(std::addressof(value));
         std::construct_at(std::addressof(value),

@@ -134,13 +134,13 @@ public:
     ~lock_awaiter() { this->end_wait(); }
 
     template <class P>
-    bool await_suspend(std::coroutine_handle<P> coroutine) noexcept {
+    [[gnu::always_inline]] bool await_suspend(std::coroutine_handle<P> coroutine) noexcept {
         root_ = detail::nearest_root(coroutine);
         return sync_awaiter::await_suspend(coroutine);
     }
     void await_resume() {
         if (!this->succeeded()) [[unlikely]] {
-            throw std::system_error(detail::wait_cancelled("mutex"));
+            detail::throw_wait_cancelled("mutex");
         }
         source_.holder_.note(root_);
     }

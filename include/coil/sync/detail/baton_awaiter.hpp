@@ -17,9 +17,9 @@ public:
     explicit baton_awaiter(baton& source) noexcept : baton_(source) {}
     ~baton_awaiter() { this->end_wait(); }
 
-    void await_resume() {
+    [[gnu::always_inline]] void await_resume() {
         if (!this->succeeded()) [[unlikely]] {
-            throw std::system_error(wait_cancelled(Kind::name));
+            throw_wait_cancelled(Kind::name);
         }
     }
 

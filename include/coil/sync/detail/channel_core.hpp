@@ -33,10 +33,10 @@ struct channel_element
 /// then in `ring_`, which any thread uses without the lock as long as `marks_` says that there are
 /// no waiters and no elements given back.
 ///
-/// `marks_` says which queues have waiters. It also counts the coroutines that have begun to wait
-/// and are not queued yet, because no thread may overtake them through the ring. A thread that has
-/// changed the ring checks the marks afterwards and signals. A waiter sets its mark first and then
-/// checks the ring again (serve_waiters()). So no waiter misses an element.
+/// `marks_` says which queues have waiters, or that there is no ring. It also counts the coroutines
+/// that have begun to wait and are not queued yet, because no thread may overtake them through the
+/// ring. A thread that has changed the ring checks the marks afterwards and signals. A waiter sets
+/// its mark first and then checks the ring again (serve_waiters()). So no waiter misses an element.
 ///
 /// The channel is closed while the `open` bit of the lock is set. The bit is set together with the
 /// signal, so that a send() after close() on the same thread fails. The ring is closed with the
@@ -53,7 +53,8 @@ public:
     using typename wait_queue::woken;
     using element = typename Entry::element_type;
 
-    basic_channel(std::size_t capacity, bool unbounded) : ring_(capacity), unbounded_(unbounded) {}
+    basic_channel(std::size_t capacity, bool unbounded)
+        : ring_(capacity), marks_(capacity == 0 ? no_ring : 0), unbounded_(unbounded) {}
     basic_channel(const basic_channel&) = delete;
     basic_channel& operator=(const basic_channel&) = delete;
     ~basic_channel() {
@@ -69,19 +70,10 @@ public:
         if (is_closed()) {
             return ring_result::closed;
         }
-        if (ring_.capacity() == 0 || marks_.load(std::memory_order_relaxed) != 0) {
-            return ring_result::would_block;
-        }
-        const ring_result result = ring_.push(value);
-        if (result == ring_result::done && marks_.load(std::memory_order_seq_cst) != 0)
-            [[unlikely]] {
-            serve_others();
-        }
-        return result;
+        return is_marked() ? ring_result::would_block : push_into_ring(value);
     }
     [[nodiscard, gnu::always_inline]] bool try_pop(std::optional<T>& value) noexcept {
-        if (ring_.capacity() == 0 || marks_.load(std::memory_order_relaxed) != 0 ||
-            !ring_.pop(value)) {
+        if (is_marked() || !ring_.pop(value)) {
             return false;
         }
         if (marks_.load(std::memory_order_seq_cst) != 0) [[unlikely]] {
@@ -92,11 +84,17 @@ public:
     /// The first step of an await that sends. (For one that receives, it is try_pop().) Returns
     /// true if the await is complete. If it returns false, the caller calls attempt() next.
     [[nodiscard, gnu::always_inline]] bool push_now(Entry& e) noexcept {
-        if (unbounded_) {
+        if (is_closed()) [[unlikely]] {
+            e.closed = true;
+            return true;
+        }
+        if (is_marked()) [[unlikely]] { // a sender on an unbounded channel has no value
             return false;
         }
-        const ring_result result = try_push(*e.value);
-        e.closed = result == ring_result::closed;
+        const ring_result result = push_into_ring(*e.value);
+        if (result == ring_result::closed) [[unlikely]] {
+            e.closed = true;
+        }
         return result != ring_result::would_block;
     }
     /// The second step: attempt_locked(), with at most `attempts` attempts to acquire the lock.
@@ -146,8 +144,20 @@ private:
     static constexpr unsigned receivers_wait = 1;
     static constexpr unsigned senders_wait = 2;
     static constexpr unsigned has_elements = 4;
-    static constexpr unsigned enqueueing = 8; // a counter in the bits from here up
+    static constexpr unsigned no_ring = 8;     // always, if there is no ring
+    static constexpr unsigned enqueueing = 16; // a counter in the bits from here up
 
+    [[nodiscard]] bool is_marked() const noexcept {
+        return marks_.load(std::memory_order_relaxed) != 0;
+    }
+    [[nodiscard, gnu::always_inline]] ring_result push_into_ring(T& value) noexcept {
+        const ring_result result = ring_.push(value);
+        if (result == ring_result::done && marks_.load(std::memory_order_seq_cst) != 0)
+            [[unlikely]] {
+            serve_others();
+        }
+        return result;
+    }
     /// The ring has changed, and there are waiters.
     [[gnu::noinline]] void serve_others() noexcept { this->signal(); }
 
@@ -247,7 +257,8 @@ private:
             if (ring_.capacity() == 0) {
                 return; // without the lock nothing leaves the queues
             }
-            const unsigned before = marks_.load(std::memory_order_relaxed) & (enqueueing - 1);
+            const unsigned before = marks_.load(std::memory_order_relaxed) &
+                                    (receivers_wait | senders_wait | has_elements);
             const unsigned now = (receivers_.empty() ? 0 : receivers_wait) |
                                  (senders_.empty() ? 0 : senders_wait) |
                                  (elements_ == nullptr ? 0 : has_elements);
@@ -287,7 +298,7 @@ private:
     }
 
     basic_ring<T, Atomics> ring_;
-    alignas(64) typename Atomics::template atomic<unsigned> marks_{0};
+    alignas(64) typename Atomics::template atomic<unsigned> marks_;
     const bool unbounded_;
     // Protected by the combining lock.
     wait_list<Waiter> receivers_;

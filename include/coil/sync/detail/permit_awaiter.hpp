@@ -17,9 +17,9 @@ public:
     explicit permit_awaiter(permits& source) noexcept : permits_(source) {}
     ~permit_awaiter() { this->end_wait(); }
 
-    void await_resume() {
+    [[gnu::always_inline]] void await_resume() {
         if (!this->succeeded()) [[unlikely]] {
-            throw std::system_error(wait_cancelled(Kind::name));
+            throw_wait_cancelled(Kind::name);
         }
     }
 

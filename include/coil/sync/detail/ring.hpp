@@ -48,15 +48,19 @@ public:
 
     /// Moves from `value` only if the result is done.
     [[nodiscard, gnu::always_inline]] ring_result push(T& value) noexcept {
+        // Copies: compilers load a member again after every atomic access, even a constant.
+        const std::size_t closed = closed_;
+        cell* const cells = cells_.get();
         std::size_t tail = tail_.load(std::memory_order_relaxed);
         for (;;) {
-            if ((tail & closed_) != 0) {
+            if ((tail & closed) != 0) {
                 return ring_result::closed;
             }
-            cell& c = cells_[tail & (closed_ - 1)];
+            cell& c = cells[tail & (closed - 1)];
             const std::size_t stamp = c.stamp.load(std::memory_order_acquire);
             if (stamp == tail) {
-                if (tail_.compare_exchange_weak(tail, after(tail), std::memory_order_seq_cst,
+                if (tail_.compare_exchange_weak(tail, after(tail, closed),
+                                                std::memory_order_seq_cst,
                                                 std::memory_order_relaxed)) {
                     c.value.emplace(std::move(value));
                     c.stamp.store(tail + 1, std::memory_order_release);
@@ -73,16 +77,19 @@ public:
     }
 
     [[nodiscard, gnu::always_inline]] bool pop(std::optional<T>& value) noexcept {
+        const std::size_t closed = closed_;
+        cell* const cells = cells_.get();
         std::size_t head = head_.load(std::memory_order_relaxed);
         for (;;) {
-            cell& c = cells_[head & (closed_ - 1)];
+            cell& c = cells[head & (closed - 1)];
             const std::size_t stamp = c.stamp.load(std::memory_order_acquire);
             if (stamp == head + 1) {
-                if (head_.compare_exchange_weak(head, after(head), std::memory_order_seq_cst,
+                if (head_.compare_exchange_weak(head, after(head, closed),
+                                                std::memory_order_seq_cst,
                                                 std::memory_order_relaxed)) {
                     value.emplace(std::move(*c.value));
                     c.value.reset();
-                    c.stamp.store(head + lap(), std::memory_order_release);
+                    c.stamp.store(head + 2 * closed, std::memory_order_release);
                     return true;
                 }
             } else if (is_behind(stamp, head + 1)) {
@@ -143,9 +150,9 @@ private:
     [[nodiscard]] std::size_t count(std::size_t position) const noexcept {
         return position / lap() * capacity_ + (position & (closed_ - 1));
     }
-    [[nodiscard]] std::size_t after(std::size_t position) const noexcept {
-        const std::size_t index = position & (closed_ - 1);
-        return index + 1 < capacity_ ? position + 1 : position - index + lap();
+    [[nodiscard]] std::size_t after(std::size_t position, std::size_t closed) const noexcept {
+        const std::size_t index = position & (closed - 1);
+        return index + 1 < capacity_ ? position + 1 : position - index + 2 * closed;
     }
 
     const std::size_t capacity_;

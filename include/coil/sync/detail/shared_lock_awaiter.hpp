@@ -53,15 +53,15 @@ public:
     ~shared_lock_awaiter() { this->end_wait(); }
 
     template <class P>
-    bool await_suspend(std::coroutine_handle<P> coroutine) noexcept {
+    [[gnu::always_inline]] bool await_suspend(std::coroutine_handle<P> coroutine) noexcept {
         if constexpr (!Shared) {
             root_ = nearest_root(coroutine);
         }
         return sync_awaiter<shared_lock_awaiter, shared_lock_entry>::await_suspend(coroutine);
     }
-    void await_resume() {
+    [[gnu::always_inline]] void await_resume() {
         if (!this->succeeded()) [[unlikely]] {
-            throw std::system_error(wait_cancelled("shared_mutex"));
+            throw_wait_cancelled("shared_mutex");
         }
         if constexpr (Shared) {
             lock_.holder().note_shared();
