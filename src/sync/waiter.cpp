@@ -45,8 +45,6 @@ const std::system_error& wait_cancelled(const char* name) {
     return added->error;
 }
 
-void throw_wait_cancelled(const char* name) { throw std::system_error(wait_cancelled(name)); }
-
 void sync_waiter::queue_destroyed(const void* queue) const noexcept {
     // The waiting coroutine is suspended: its frame says which function it is.
     const void* const frame = static_cast<const ready_node&>(*this).coroutine.address();

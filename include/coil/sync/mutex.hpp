@@ -138,9 +138,12 @@ public:
         root_ = detail::nearest_root(coroutine);
         return sync_awaiter::await_suspend(coroutine);
     }
-    void await_resume() {
+    // Inlined for the same reason as receive_awaiter's, and because most awaits do not wait. A
+    // template, because in a module other functions cannot be inlined always.
+    template <class = void>
+    [[gnu::always_inline]] void await_resume() {
         if (!this->succeeded()) [[unlikely]] {
-            detail::throw_wait_cancelled("mutex");
+            throw std::system_error(detail::wait_cancelled("mutex"));
         }
         source_.holder_.note(root_);
     }
@@ -165,7 +168,8 @@ class mutex::guard_awaiter : public lock_awaiter {
 public:
     using lock_awaiter::lock_awaiter;
 
-    guard await_resume() {
+    template <class = void>
+    [[gnu::always_inline]] guard await_resume() {
         lock_awaiter::await_resume();
         return guard(source_);
     }

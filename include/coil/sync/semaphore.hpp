@@ -134,7 +134,7 @@ public:
     explicit guard_awaiter(counting_semaphore& source) noexcept
         : permit_awaiter(source.permits_), source_(source) {}
 
-    guard await_resume() {
+    [[gnu::always_inline]] guard await_resume() {
         permit_awaiter::await_resume();
         return guard(source_);
     }

@@ -126,7 +126,7 @@ public:
     explicit guard_awaiter(shared_mutex& source) noexcept
         : detail::shared_lock_awaiter<Shared>(source.lock_), source_(source) {}
 
-    basic_guard<Shared> await_resume() {
+    [[gnu::always_inline]] basic_guard<Shared> await_resume() {
         detail::shared_lock_awaiter<Shared>::await_resume();
         return basic_guard<Shared>(source_);
     }

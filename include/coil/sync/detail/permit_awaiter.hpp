@@ -17,9 +17,10 @@ public:
     explicit permit_awaiter(permits& source) noexcept : permits_(source) {}
     ~permit_awaiter() { this->end_wait(); }
 
+    // Inlined for the same reason as receive_awaiter's, and because most awaits do not wait.
     [[gnu::always_inline]] void await_resume() {
         if (!this->succeeded()) [[unlikely]] {
-            throw_wait_cancelled(Kind::name);
+            throw std::system_error(wait_cancelled(Kind::name));
         }
     }
 

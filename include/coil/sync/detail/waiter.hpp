@@ -19,9 +19,6 @@ namespace coil::detail {
 /// await_resume() throws a copy itself: each frame between the throw and the coroutine adds a third
 /// to the instructions that cancelling a waiter takes.
 [[nodiscard]] const std::system_error& wait_cancelled(const char* name);
-/// Throws it out of line: for an await_resume() that is small enough to be inlined without the
-/// throw, so that this is the only frame between.
-[[noreturn, gnu::cold]] void throw_wait_cancelled(const char* name);
 
 /// A coroutine that waits in a basic_wait_queue; part of its frame. The owner of the combining lock
 /// may access it from any thread until all outstanding notices were delivered. They are delivered
