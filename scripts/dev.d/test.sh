@@ -2,7 +2,7 @@
 # Runs the tests and counts the results.
 
 passed=0 failed=0 skipped=0
-failures=() skips=()
+failures=() skips=() failure_output=
 
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_string_checks=1:check_initialization_order=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
@@ -67,15 +67,20 @@ count_results() {
     }' "$2")
 }
 
-# show_failures CTEST-LOG: prints the last 60 lines of every failed test, for CI systems that keep only our output.
+# show_failures CTEST-LOG: prints the last 60 lines of every failed test, and keeps them for the end of the output, which
+# may be all that a CI system keeps.
 show_failures() {
-    awk '
+    local output
+    output=$(awk '
         /^[0-9]+\/[0-9]+ Testing: / { test = $3; count = 0 }
         { line[count++] = $0 }
         /^Test Failed\./ {
             printf "---- %s\n", test
             for (i = count > 60 ? count - 60 : 0; i < count; ++i) print line[i]
-        }' "$1"
+        }' "$1")
+    [[ $output ]] || return 0
+    printf '%s\n' "$output"
+    failure_output+=$output$'\n'
 }
 
 # skip_reason TEST CTEST-LOG: prints the script's "SKIP: ..." or the line after GoogleTest's "...: Skipped".
@@ -96,6 +101,7 @@ report() {
     for line in "${skips[@]}"; do
         say "skipped: $line"
     done
+    [[ -z $failure_output || -t 1 ]] || printf '%s' "$failure_output"
     for line in "${failures[@]}"; do
         say "FAILED: $line"
     done

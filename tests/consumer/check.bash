@@ -97,6 +97,10 @@ case $step in
         ;;
     adapters)
         # Uses the adapters that were built, with CMake and with pkg-config, and checks the message for one that was not.
+        # The installation is a copy: parts of it are moved away while other steps use the original.
+        rm -rf "$work/$step-prefix"
+        cp -a "$prefix" "$work/$step-prefix"
+        prefix=$work/$step-prefix
         PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name coil.pc)")
         export PKG_CONFIG_PATH
         for program in "$here"/programs/adapters/*.cpp; do
