@@ -2,6 +2,7 @@
 
 #include "stream/support.hpp"
 
+#include <random>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -51,6 +52,27 @@ TEST(BufferedReader, LinesInPiecesOfEverySize) {
             for (const std::size_t capacity : {1, 2, 3, 64, 4096}) {
                 EXPECT_EQ(coil::run(all_lines(text, step, capacity, 1000)), lines)
                     << text << " by " << step << ", capacity " << capacity;
+            }
+        }
+    }
+}
+
+// Delimiters are searched in blocks, of which some have none, some only a few, and some nothing
+// else.
+TEST(BufferedReader, LinesOfEveryLengthInLargeBlocks) {
+    std::mt19937 random(1);
+    for (const unsigned longest : {0U, 1U, 3U, 20U, 63U, 64U, 200U, 1500U, 5000U}) {
+        std::vector<std::string> lines;
+        std::string text;
+        while (text.size() < 20'000) {
+            lines.emplace_back(random() % (longest + 1),
+                               static_cast<char>('a' + lines.size() % 26));
+            text += lines.back() + (random() % 4 == 0 ? "\r\n" : "\n");
+        }
+        for (const std::size_t step : {1000U, 1024U, 4000U, 30'000U}) {
+            for (const std::size_t capacity : {100U, 1024U, 6000U, 32'768U}) {
+                EXPECT_EQ(coil::run(all_lines(text, step, capacity, 10'000)), lines)
+                    << "up to " << longest << " bytes by " << step << ", capacity " << capacity;
             }
         }
     }

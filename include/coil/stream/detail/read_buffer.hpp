@@ -3,7 +3,6 @@
 #include <coil/base/owned.hpp>
 #include <coil/core/buffer.hpp>
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -28,15 +27,15 @@ public:
         if (delimiter != scanned_for_) [[unlikely]] {
             scan_for(delimiter);
         }
-        if (hits_ == 0 && !scan()) {
+        if (next_hit_ == hits_end_ && !scan()) {
             return false;
         }
-        const char* const at = window_ + std::countr_zero(hits_);
+        const char* const at = scan_base_ + *next_hit_;
         const auto length = static_cast<std::size_t>(at - begin_);
         if (length > max) [[unlikely]] {
             return false;
         }
-        hits_ &= hits_ - 1;
+        ++next_hit_;
         taken = {begin_, length};
         begin_ = at + 1;
         return true;
@@ -57,6 +56,9 @@ public:
     void filled(std::size_t bytes) noexcept { end_ += bytes; }
 
 private:
+    /// The position of a delimiter that was found and not yet consumed, relative to scan_base_.
+    using hit = std::uint16_t;
+
     [[nodiscard]] std::size_t unread_size() const noexcept {
         return static_cast<std::size_t>(end_ - begin_);
     }
@@ -66,22 +68,27 @@ private:
     }
     void forget_scan() noexcept {
         scanned_ = begin_;
-        hits_ = 0;
+        next_hit_ = hits_end_;
     }
-    /// Scans until it finds delimiters; hits_ must be 0. Returns false if there are none.
+    /// Scans until it finds delimiters; all earlier hits must be consumed. Returns false if there
+    /// are none.
     [[nodiscard]] bool scan() noexcept;
-    [[nodiscard]] bool scan_rest() noexcept;
-    /// Moves the unread bytes to the front of `memory`, which may be the current block.
-    void move_to(char* memory) noexcept;
+    /// The list of hits and the bytes, in the block of memory_.
+    [[nodiscard]] hit* hits() const noexcept;
+    [[nodiscard]] char* bytes() const noexcept;
+    static owned<char[]> allocate(std::size_t capacity);
+    /// Moves the unread bytes to `bytes`, which may be in the current block.
+    void move_to(char* bytes) noexcept;
 
-    owned<char[]> memory_;
+    owned<char[]> memory_; // the list of hits, and `capacity_` bytes
     std::size_t capacity_;
     const char* begin_ = nullptr; // of the unread bytes; null before the first read
     const char* end_ = nullptr;
     const char* scanned_ = nullptr; // the unread bytes before this were searched for the delimiter
-    const char* window_ = nullptr;  // the 64 bytes that hits_ describes
-    std::uint64_t hits_ = 0;        // bit n: window_[n] is a delimiter not yet consumed
-    char scanned_for_ = '\0';       // the delimiter
+    const char* scan_base_ = nullptr;
+    const hit* next_hit_ = nullptr;
+    const hit* hits_end_ = nullptr;
+    char scanned_for_ = '\0'; // the delimiter
 };
 
 } // namespace coil::detail
