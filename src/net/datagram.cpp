@@ -103,7 +103,6 @@ task<bool> is_stopped() {
     co_return (co_await this_task::stop_token()).stop_requested();
 }
 
-bool would_block(int error) noexcept { return error == EAGAIN || error == EWOULDBLOCK; }
 
 /// Sends the datagrams of a piece one by one. Used in a simulated world, whose network has no
 /// segmentation offload.
@@ -310,7 +309,7 @@ task<io_result> receive_batch(const socket& s, datagram_batch& into) {
             co_return io_result(n);
         }
         if (errno != EINTR) {
-            if (!would_block(errno)) {
+            if (errno != EAGAIN) {
                 co_return io_result(-errno);
             }
             if (const int ready = co_await io::poll(fd, POLLIN); ready < 0) {
@@ -349,7 +348,7 @@ task<io_result> send_batch(const socket& s, datagram_batch& batch) {
                        MSG_DONTWAIT | MSG_NOSIGNAL);
         if (n > 0) {
             sent += static_cast<std::size_t>(n);
-        } else if (would_block(errno)) {
+        } else if (errno == EAGAIN) {
             if (const int ready = co_await io::poll(fd, POLLOUT); ready < 0) {
                 co_return io_result(ready);
             }
