@@ -103,7 +103,6 @@ task<bool> is_stopped() {
     co_return (co_await this_task::stop_token()).stop_requested();
 }
 
-
 /// Sends the datagrams of a piece one by one. Used in a simulated world, whose network has no
 /// segmentation offload.
 task<io_result> send_segments_singly(const socket& s, const_buffer data,

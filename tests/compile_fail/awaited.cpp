@@ -199,3 +199,32 @@ coil::task<> caller() {
 #endif
 }
 #endif
+
+#if COIL_CASE == 13 // await_a_completed_call
+// expect: this call has completed already: its result is not awaited
+// only: clang
+
+coil::task<> caller(coil::net::socket& peer) {
+#if defined(COIL_EXPECT_OK)
+    peer.set_no_delay(true).value();
+    co_return;
+#else
+    co_await peer.set_no_delay(true);
+#endif
+}
+#endif
+
+#if COIL_CASE == 14 // await_a_token
+// expect: a token is not awaited
+// only: clang
+
+coil::task<> caller(coil::inplace_stop_token stopping) {
+#if defined(COIL_EXPECT_OK)
+    coil::event stopped;
+    coil::inplace_stop_callback callback(stopping, [&] { stopped.set(); });
+    co_await stopped.wait();
+#else
+    co_await stopping;
+#endif
+}
+#endif

@@ -252,3 +252,23 @@ int caller() {
 #endif
 }
 #endif
+
+#if COIL_CASE == 13 // server_of_a_temporary_address
+// expect: will be destroyed at the end of the full-expression
+// only: clang
+// lifetimes
+
+coil::task<> session(coil::net::socket) { co_return; }
+coil::task<> serve(const std::string& where) { co_await coil::net::serve(where, session); }
+
+coil::task<> caller(coil::runtime& rt) {
+#if defined(COIL_EXPECT_OK)
+    co_await coil::net::serve(rt, 8080, session);
+    co_await serve(std::string("[::1]:8080"));
+#else
+    auto t = serve(std::string("[::1]:8080"));
+    co_await coil::net::serve(rt, 8080, session);
+    co_await std::move(t);
+#endif
+}
+#endif

@@ -8,6 +8,10 @@
 destroyed twice). Use clang 17+ or GCC 14+, or define COIL_ALLOW_GCC12 if you accept wrong code."
 #endif
 
+#if defined(__clang__) && __clang_major__ < 17
+#error "coil: this version of Clang lacks parts of C++20. Use Clang 17+ or GCC 14+."
+#endif
+
 #if !defined(__cpp_impl_coroutine) || __cplusplus < 202002L
 #error "coil: C++20 coroutines are needed; compile with -std=c++20 or newer."
 #endif

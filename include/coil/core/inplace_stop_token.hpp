@@ -51,6 +51,11 @@ public:
     template <class F>
     using callback_type = inplace_stop_callback<F>;
 
+    /// Produces a readable compiler error.
+    void operator co_await() const COIL_DELETE_COPY(
+        "a token is not awaited: with_stop_token(op, token) stops an operation, and "
+        "an inplace_stop_callback may set an event");
+
 private:
     friend class inplace_stop_source;
     friend class detail::stop_callback_base;

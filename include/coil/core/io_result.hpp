@@ -44,6 +44,8 @@ public:
     }
 
     /// Produce readable compiler errors.
+    void operator co_await() const
+        COIL_DELETE_COPY("this call has completed already: its result is not awaited");
     template <std::size_t I> // auto [ec, n] = co_await io::read(fd, buf)
     friend int get(io_result) COIL_DELETE(
         "the result is one number: int n = co_await io::read(fd, buf), and -errno if n < 0");

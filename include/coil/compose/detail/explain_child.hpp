@@ -50,7 +50,9 @@ inline constexpr bool no_awaitable =
     ((mistake_of_child<Args> == child_mistake::not_awaitable) || ...);
 
 #define COIL_CHILD_GENERATOR "an async_generator cannot be awaited: pass g.next()"
-#define COIL_CHILD_FUNCTION "this is a function, not an awaitable: call it, f()"
+#define COIL_CHILD_FUNCTION                                                                        \
+    "this is a function, not an awaitable: call it, f(); a lambda with captures must outlive the " \
+    "task, so turn its captures into parameters first"
 #define COIL_CHILD_RANGE                                                                           \
     "a range of awaitables must be the only argument of when_all or when_any; beside other "       \
     "arguments, wrap it in a when_all of its own"

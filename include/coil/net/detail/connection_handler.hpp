@@ -27,15 +27,21 @@ concept handles_connections = requires(H& handler, socket peer, inplace_stop_tok
                                   serve_options options);
 [[nodiscard]] task<> serve_here(endpoint where, connection_handler handler, serve_options options);
 
-/// Adapts a handler with one parameter to the form with two.
+/// A handler with one parameter, in the form with two.
+template <class Handler>
+struct handler_without_token {
+    Handler handler;
+    COIL_CORO_WRAPPER task<> operator()(socket peer, inplace_stop_token) {
+        return handler(std::move(peer));
+    }
+};
+
 template <class Handler>
 connection_handler with_stop(Handler handler) {
     if constexpr (std::invocable<Handler&, socket, inplace_stop_token>) {
         return connection_handler(std::move(handler));
     } else {
-        return [h = std::move(handler)](socket peer, inplace_stop_token) mutable {
-            return h(std::move(peer));
-        };
+        return handler_without_token<Handler>{std::move(handler)};
     }
 }
 

@@ -71,7 +71,8 @@ using refused_serve = std::enable_if_t<!is_serve_mistake<serve_mistake::none, Ar
     "a server on one context is a task of it: ctx.co_spawn(net::serve(port, handler))"
 #define COIL_SERVE_HANDLER                                                                         \
     "the handler takes the connection by value and returns a task<>: "                             \
-    "task<> session(net::socket peer)"
+    "task<> session(net::socket peer); a lambda adds arguments: "                                  \
+    "[&room](net::socket peer) { return session(std::move(peer), room); }"
 #define COIL_SERVE_NO_HANDLER "pass the handler of the connections: serve(rt, 8080, session)"
 #define COIL_SERVE_ORDER "the address comes before the handler: serve(rt, 8080, session)"
 #define COIL_SERVE_SPLIT_ADDRESS                                                                   \
