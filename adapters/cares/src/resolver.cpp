@@ -6,8 +6,6 @@
 
 #include <array>
 #include <charconv>
-#include <cstddef>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -51,17 +49,6 @@ std::optional<std::uint16_t> port_of(const std::string& service) {
     return ntohs(static_cast<std::uint16_t>(found->s_port));
 }
 
-/// The same address with another port.
-net::inet_address with_port(const net::inet_address& address, std::uint16_t port) {
-    ::sockaddr_storage copy{};
-    std::memcpy(&copy, address.data(), address.size());
-    const std::uint16_t in_network_order = htons(port);
-    static_assert(offsetof(::sockaddr_in, sin_port) == offsetof(::sockaddr_in6, sin6_port));
-    std::memcpy(reinterpret_cast<char*>(&copy) + offsetof(::sockaddr_in, sin_port),
-                &in_network_order, sizeof in_network_order);
-    return {reinterpret_cast<const ::sockaddr*>(&copy), address.size()};
-}
-
 } // namespace
 
 namespace detail {
@@ -75,8 +62,7 @@ public:
     channel& operator=(const channel&) = delete;
     ~channel() { close(); }
 
-    /// Looks up the addresses, with port 0.
-    void start(const std::string& host, completion<addresses> done);
+    void start(const std::string& host, std::uint16_t port, completion<addresses> done);
     void close() noexcept {
         if (task_) {
             task_->cancel();
@@ -160,7 +146,7 @@ void channel::on_answer(void* user, int status, int, ::ares_addrinfo* found) noe
     }
 }
 
-void channel::start(const std::string& host, completion<addresses> done) {
+void channel::start(const std::string& host, std::uint16_t port, completion<addresses> done) {
     if (failure_) {
         std::rethrow_exception(failure_);
     }
@@ -176,10 +162,12 @@ void channel::start(const std::string& host, completion<addresses> done) {
         is_running_ = true;
     }
     ::ares_addrinfo_hints hints{};
+    hints.ai_flags = ARES_AI_NUMERICSERV;
     hints.ai_family = AF_UNSPEC;
     hints.ai_socktype = SOCK_STREAM; // otherwise every address is returned once per socket type
-    ::ares_getaddrinfo(handle_, host.c_str(), nullptr, &hints, &on_answer,
-                       std::move(done).to_address());
+    // c-ares refuses the port 0; without a service it returns that.
+    ::ares_getaddrinfo(handle_, host.c_str(), port != 0 ? std::to_string(port).c_str() : nullptr,
+                       &hints, &on_answer, std::move(done).to_address());
     update_deadline();
 }
 
@@ -232,12 +220,8 @@ task<addresses> look_up(std::shared_ptr<detail::channel> channel, std::string ho
         co_return addresses{*numeric};
     }
     try {
-        addresses found = co_await from_callback<addresses>(
-            [&](completion<addresses> done) { channel->start(host, std::move(done)); });
-        for (net::inet_address& address : found) {
-            address = with_port(address, *port);
-        }
-        co_return found;
+        co_return co_await from_callback<addresses>(
+            [&](completion<addresses> done) { channel->start(host, *port, std::move(done)); });
     } catch (const std::system_error& e) {
         throw std::system_error(e.code(), "coil: cares: cannot resolve " + host);
     }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <cstdarg>
 #include <new>
@@ -92,14 +91,8 @@ task<net::socket> open_socket(const options& to) {
             co_return s;
         }
         net::socket s = net::socket::create_unix();
-        const int result = co_await s.connect(net::endpoint(to.host));
-        if (result == 0) {
-            co_return s;
-        }
-        if (result == -ECANCELED) {
-            throw std::system_error(std::make_error_code(std::errc::operation_canceled));
-        }
-        why = std::generic_category().message(-result);
+        (co_await s.connect(net::endpoint(to.host))).value();
+        co_return s;
     } catch (const std::system_error& e) {
         if (e.code() == std::errc::operation_canceled) {
             throw;

@@ -259,9 +259,7 @@ consumer::~consumer() = default;
 
 task<message> consumer::next() { return client_->next(); }
 task<> consumer::commit(const message& m) {
-    std::vector<position> behind;
-    behind.push_back({m.topic, m.partition, m.offset + 1});
-    return commit_positions(behind);
+    return commit_positions({{m.topic, m.partition, m.offset + 1}});
 }
 task<> consumer::commit_positions(const std::vector<position>& offsets) {
     return client_->commit(detail::make_list(offsets));

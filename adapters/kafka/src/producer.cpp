@@ -5,6 +5,7 @@
 #include <coil/sync/event.hpp>
 
 #include <exception>
+#include <list>
 #include <map>
 #include <memory>
 #include <string>
@@ -33,8 +34,7 @@ struct awaited_delivery {
 /// That of send() is null.
 struct pending_delivery {
     awaited_delivery* awaited; // null: the await has ended
-    pending_delivery* next = nullptr;
-    pending_delivery** link = nullptr;
+    std::list<pending_delivery>::iterator position{};
 };
 
 awaited_delivery::~awaited_delivery() {
@@ -68,9 +68,6 @@ public:
         queue_.reset();
         topics_.clear();
         rd_kafka_destroy(client_);
-        while (pending_ != nullptr) { // their reports were not read
-            forget(pending_);
-        }
     }
 
     task<delivery> produce(record what) {
@@ -148,24 +145,14 @@ private:
     }
 
     bool try_produce(const record& what, awaited_delivery& answer) {
-        auto entry = std::make_unique<pending_delivery>(&answer);
-        if (!enqueue(what, entry.get())) {
+        std::list<pending_delivery> entry{{&answer}};
+        if (!enqueue(what, &entry.front())) {
             return false;
         }
-        entry->next = pending_;
-        entry->link = &pending_;
-        if (pending_ != nullptr) {
-            pending_->link = &entry->next;
-        }
-        answer.entry = pending_ = entry.release();
+        answer.entry = &entry.front();
+        entry.front().position = entry.begin();
+        pending_.splice(pending_.begin(), entry);
         return true;
-    }
-    static void forget(pending_delivery* entry) noexcept {
-        *entry->link = entry->next;
-        if (entry->next != nullptr) {
-            entry->next->link = entry->link;
-        }
-        delete entry;
     }
 
     task<> serve() {
@@ -202,7 +189,7 @@ private:
             first_failure_ = std::move(failed);
         }
         if (entry != nullptr) {
-            forget(entry);
+            pending_.erase(entry->position);
         }
     }
     std::exception_ptr describe(const rd_kafka_message_t& m) const noexcept try {
@@ -218,8 +205,8 @@ private:
     std::map<std::string, topic_ptr> topics_;
     queue_ptr queue_;
     queue_events events_;
-    event progress_; // set when all reports received so far have been read
-    pending_delivery* pending_ = nullptr;
+    event progress_;                      // set when all reports received so far have been read
+    std::list<pending_delivery> pending_; // the entries whose reports have not been read
     std::size_t outstanding_ = 0;
     unsigned since_reports_ = 0; // messages
     std::exception_ptr first_failure_;

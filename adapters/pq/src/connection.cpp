@@ -101,7 +101,7 @@ task<> connection::end_pipeline(pq::pipeline& p, bool failed) {
 task<> connection::begin_copy(std::string sql, ::ExecStatusType expected) {
     const auto start = [](detail::session& s, const std::string& text,
                           ::ExecStatusType status) -> task<> {
-        s.send({text, {}, {}});
+        s.send(text);
         const result r = co_await s.next();
         if (::PQresultStatus(r.get()) != status) {
             s.check(r, text);

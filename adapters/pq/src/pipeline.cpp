@@ -5,9 +5,9 @@
 
 namespace coil::pq {
 
-void pipeline::push(detail::request&& r) {
-    session_.send(r);
-    sent_.push_back(std::move(r.sql));
+void pipeline::push(std::string&& sql, const std::string& prepared, const parameters& values) {
+    session_.send(sql, prepared, values);
+    sent_.push_back(std::move(sql));
     ++statements_;
     synced_ = false;
 }
@@ -28,29 +28,38 @@ bool pipeline::receive(std::optional<result>& next) {
         if (::PQisBusy(session_.get()) != 0) {
             return false;
         }
-        result r(::PQgetResult(session_.get()));
-        if (r.get() == nullptr) { // the end of the previous statement's results
-            if (::PQstatus(session_.get()) == CONNECTION_BAD) {
-                throw session_.lost();
-            }
-            continue;
+        const result& r = next.emplace(::PQgetResult(session_.get()));
+        if (r.get() == nullptr) {
+            throw session_.lost();
         }
         const ::ExecStatusType status = ::PQresultStatus(r.get());
-        if (status != PGRES_PIPELINE_SYNC) {
-            --statements_;
-            if (status != PGRES_TUPLES_OK) {
-                const std::string sql = std::move(sent_.front());
-                sent_.pop_front();
-                session_.check(r, sql);
-            } else {
-                sent_.pop_front();
-            }
-            next = std::move(r);
-            return true;
+        if (status == PGRES_PIPELINE_SYNC) {
+            sent_.pop_front();
+            next.reset();
+            continue;
         }
-        sent_.pop_front();
+        // In pipeline mode, a statement has one result and then a null one, which libpq makes
+        // without waiting for the server.
+        const result end(::PQgetResult(session_.get()));
+        --statements_;
+        if (status == PGRES_TUPLES_OK) {
+            sent_.pop_front();
+        } else {
+            const std::string sql = std::move(sent_.front());
+            sent_.pop_front();
+            session_.check(r, sql);
+        }
+        return true;
     }
     return true;
+}
+
+task<std::optional<result>> pipeline::wait_for_next() {
+    std::optional<result> next;
+    do {
+        co_await session_.progress();
+    } while (!receive(next));
+    co_return next;
 }
 
 task<> copy_writer::write(std::string_view data) {

@@ -115,29 +115,27 @@ task<> session::begin() {
     received_ = {};
 }
 
-void session::send(const request& statement) {
-    const auto count = static_cast<int>(statement.values.size());
-    const bool pipelined = ::PQpipelineStatus(get()) != PQ_PIPELINE_OFF;
-    std::vector<const char*> values;
-    if (count > 0) {
-        values = statement.values.pointers();
+void session::send(const std::string& sql, const std::string& prepared, const parameters& values) {
+    std::vector<const char*> pointers;
+    if (values.size() > 0) {
+        pointers = values.pointers();
     }
+    const auto count = static_cast<int>(pointers.size());
     int sent = 0;
-    if (!statement.prepared.empty()) {
-        sent = ::PQsendQueryPrepared(get(), statement.prepared.c_str(), count, values.data(),
-                                     nullptr, nullptr, 0);
-    } else if (count == 0 && !pipelined) {
-        sent = ::PQsendQuery(get(), statement.sql.c_str());
+    if (!prepared.empty()) {
+        sent = ::PQsendQueryPrepared(get(), prepared.c_str(), count, pointers.data(), nullptr,
+                                     nullptr, 0);
+    } else if (count == 0 && ::PQpipelineStatus(get()) == PQ_PIPELINE_OFF) {
+        sent = ::PQsendQuery(get(), sql.c_str());
     } else {
-        sent = ::PQsendQueryParams(get(), statement.sql.c_str(), count, nullptr, values.data(),
-                                   nullptr, nullptr, 0);
+        sent = ::PQsendQueryParams(get(), sql.c_str(), count, nullptr, pointers.data(), nullptr,
+                                   nullptr, 0);
     }
     if (sent == 0) {
         if (::PQstatus(get()) == CONNECTION_BAD) {
             throw lost();
         }
-        throw error("pq: " + server_ + ": " + trimmed(::PQerrorMessage(get())) +
-                    in_statement(statement.sql));
+        throw error("pq: " + server_ + ": " + trimmed(::PQerrorMessage(get())) + in_statement(sql));
     }
 }
 
@@ -161,12 +159,12 @@ task<result> session::finish() {
     co_return std::move(received_);
 }
 
-task<result> session::run(request statement) {
-    const call exchange(*this, statement.sql);
+task<result> session::run(std::string sql, std::string prepared, parameters values) {
+    const call exchange(*this, sql);
     co_await begin();
-    send(statement);
+    send(sql, prepared, values);
     result r = co_await finish();
-    check(r, statement.sql);
+    check(r, sql);
     co_return r;
 }
 
@@ -298,7 +296,7 @@ task<> session::cancel_and_discard() {
     co_await receive();
     if (const auto savepoint = std::exchange(abandoned_, std::nullopt);
         savepoint && ::PQtransactionStatus(get()) != PQTRANS_IDLE) {
-        send({roll_back_to(*savepoint), {}, {}});
+        send(roll_back_to(*savepoint));
         co_await receive();
         if (savepoint->empty() && ::PQtransactionStatus(get()) != PQTRANS_IDLE) {
             throw error("pq: " + server_ + ": a transaction could not be rolled back");
@@ -359,7 +357,7 @@ connection_error session::lost() {
 task<> session::probe() {
     const call exchange(*this);
     co_await begin();
-    send({});
+    send("");
     while ((co_await next()).get() != nullptr) {
     }
     unfinished_ = false;

@@ -70,19 +70,19 @@ public:
     template <class... T>
         requires(!(std::same_as<T, parameters> || ...))
     [[nodiscard]] task<result> query(std::string sql, const T&... values) {
-        return session_->run({std::move(sql), {}, parameters::of(values...)});
+        return session_->run(std::move(sql), {}, parameters::of(values...));
     }
     [[nodiscard]] task<result> query(std::string sql, parameters values) {
-        return session_->run({std::move(sql), {}, std::move(values)});
+        return session_->run(std::move(sql), {}, std::move(values));
     }
     /// Executes a prepared statement.
     template <class... T>
         requires(!(std::same_as<T, parameters> || ...))
     [[nodiscard]] task<result> query(const statement& prepared, const T&... values) {
-        return session_->run({prepared.sql(), prepared.name(), parameters::of(values...)});
+        return session_->run(prepared.sql(), prepared.name(), parameters::of(values...));
     }
     [[nodiscard]] task<result> query(const statement& prepared, parameters values) {
-        return session_->run({prepared.sql(), prepared.name(), std::move(values)});
+        return session_->run(prepared.sql(), prepared.name(), std::move(values));
     }
     [[nodiscard]] task<statement> prepare(std::string sql);
 

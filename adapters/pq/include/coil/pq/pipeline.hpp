@@ -1,11 +1,14 @@
 #pragma once
 
+#include <coil/core/awaitable.hpp>
 #include <coil/core/task.hpp>
 #include <coil/pq/detail/session.hpp>
 #include <coil/pq/parameters.hpp>
 #include <coil/pq/result.hpp>
 #include <coil/pq/statement.hpp>
+#include <coil/stream/detail/late_task.hpp>
 
+#include <coroutine>
 #include <cstddef>
 #include <deque>
 #include <optional>
@@ -34,6 +37,8 @@ namespace coil::pq {
 /// pipeline must then be left.
 class pipeline {
 public:
+    class next_awaitable;
+
     explicit pipeline(detail::session& s) noexcept : session_(s) {}
     pipeline(const pipeline&) = delete;
     pipeline& operator=(const pipeline&) = delete;
@@ -42,11 +47,11 @@ public:
     /// connection_error.
     template <class... T>
     void query(std::string sql, const T&... values) {
-        push({std::move(sql), {}, parameters::of(values...)});
+        push(std::move(sql), {}, parameters::of(values...));
     }
     template <class... T>
     void query(const statement& prepared, const T&... values) {
-        push({prepared.sql(), prepared.name(), parameters::of(values...)});
+        push(std::string(prepared.sql()), prepared.name(), parameters::of(values...));
     }
     /// Ends a group of statements: commits them, if they have not failed. Statements without a
     /// sync() get one when their results are awaited.
@@ -55,27 +60,55 @@ public:
     /// The result of the oldest statement whose result has not been returned; empty if there is
     /// none. Throws pq::error if that statement has failed; the next call continues with the
     /// following statement.
-    [[nodiscard]] task<std::optional<result>> next() {
-        std::optional<result> next;
-        while (!receive(next)) {
-            co_await session_.progress();
-        }
-        co_return next;
-    }
+    [[nodiscard]] next_awaitable next() noexcept;
 
     /// The number of statements whose results have not been returned yet.
     [[nodiscard]] std::size_t outstanding() const noexcept { return statements_; }
 
 private:
-    void push(detail::request&& r);
+    void push(std::string&& sql, const std::string& prepared, const parameters& values);
     /// Stores the oldest result, or an empty one if no statement is left. Returns false if the
     /// result has not arrived yet.
     [[nodiscard]] bool receive(std::optional<result>& next);
+    [[nodiscard]] task<std::optional<result>> wait_for_next();
 
     detail::session& session_;
     std::deque<std::string> sent_; // the texts of the statements; a sync is an empty one
     std::size_t statements_ = 0;
     bool synced_ = true;
 };
+
+/// The awaitable of pipeline::next(). Suspends only if the result has not arrived.
+class [[nodiscard("did you forget to co_await?")]] pipeline::next_awaitable
+    : public coil::detail::not_its_result<pipeline::next_awaitable> {
+public:
+    explicit next_awaitable(pipeline& of) noexcept : of_(&of) {}
+
+    class awaiter {
+    public:
+        explicit awaiter(pipeline& of) noexcept : of_(of) {}
+
+        [[nodiscard]] bool await_ready() { return of_.receive(next_); }
+        template <class P>
+        auto await_suspend(std::coroutine_handle<P> waiter) {
+            waiting_.start(of_.wait_for_next());
+            return waiting_.await_suspend(waiter);
+        }
+        std::optional<result> await_resume() {
+            return waiting_.is_started() ? waiting_.await_resume() : std::move(next_);
+        }
+
+    private:
+        pipeline& of_;
+        std::optional<result> next_;
+        coil::detail::late_task<std::optional<result>> waiting_;
+    };
+    [[nodiscard]] awaiter operator co_await() const noexcept { return awaiter(*of_); }
+
+private:
+    pipeline* of_;
+};
+
+inline pipeline::next_awaitable pipeline::next() noexcept { return next_awaitable(*this); }
 
 } // namespace coil::pq

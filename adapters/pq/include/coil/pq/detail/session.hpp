@@ -20,13 +20,6 @@
 
 namespace coil::pq::detail {
 
-/// A statement to send: text, or the name of a prepared statement and its text for messages.
-struct request {
-    std::string sql;
-    std::string prepared;
-    parameters values;
-};
-
 /// A PGconn with its state. Each exchange with the server is within a session::call.
 ///
 /// An exchange that was left before its last result arrived, by an exception or by the destruction
@@ -62,14 +55,15 @@ public:
     task<> ready();
     /// Begins an exchange: awaits ready(), then marks the exchange as unfinished.
     task<> begin();
-    /// Sends a statement within an exchange. Throws connection_error.
-    void send(const request& statement);
+    /// Sends a statement within an exchange: `sql`, or the prepared statement of that name, whose
+    /// text messages then show. Throws connection_error.
+    void send(const std::string& sql, const std::string& prepared = {},
+              const parameters& values = {});
     /// Ends an exchange: receives every result that is outstanding, and returns the first failed
     /// one or the last. If the task is asked to stop, recovers the connection.
     task<result> finish();
     /// A complete exchange.
-    task<result> run(request statement);
-    task<result> run(std::string sql) { return run(request{std::move(sql), {}, {}}); }
+    task<result> run(std::string sql, std::string prepared = {}, parameters values = {});
     /// A round trip; leaves the exchange unfinished if it fails.
     task<> probe();
 
