@@ -16,6 +16,7 @@
 #include <exception>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 using namespace coil;
 
@@ -79,9 +80,9 @@ int main(int argc, char** argv) try {
     io_context_options options;
     options.idle = idle_policy::park();
     coil::run(
-        [](std::uint16_t port, std::string_view mode, const signal_set& stop) -> task<> {
-            co_await when_any(serve(port, mode), stop.next());
-        }(port, mode, stop),
+        [](task<> server, const signal_set& signals) -> task<> {
+            co_await when_any(std::move(server), signals.next());
+        }(serve(port, mode), stop),
         options);
     return 0;
 } catch (const std::exception& e) {

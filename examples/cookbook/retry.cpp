@@ -22,7 +22,8 @@ auto retry(F make_attempt, int attempts) -> decltype(make_attempt()) {
             std::printf("attempt %d failed: %s\n", i, e.what());
         }
         std::uniform_real_distribution<> jitter(0.5, 1.0);
-        (co_await sleep_for(pause * jitter(random))).value(); // throws if asked to stop
+        const io_result slept = co_await sleep_for(pause * jitter(random));
+        slept.value(); // throws if asked to stop
     }
 }
 

@@ -80,8 +80,8 @@ protected:
     const scratch dir_;
 };
 
-INSTANTIATE_TEST_SUITE_P(, FsHostileCopies, testing::ValuesIn(ways), [](const auto& info) {
-    std::string name = info.param.name;
+INSTANTIATE_TEST_SUITE_P(, FsHostileCopies, testing::ValuesIn(ways), [](const auto& of) {
+    std::string name = of.param.name;
     for (char& c : name) {
         c = c == ' ' ? '_' : c;
     }

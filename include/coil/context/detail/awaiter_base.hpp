@@ -97,18 +97,17 @@ protected:
             return;
         }
         attach(token, [](queue_node& node) noexcept {
-            auto& self = static_cast<Self&>(static_cast<stop_callback_base&>(node));
-            if (self.on_owner_thread()) {
-                self.cancel();
+            awaiter_base& base = of_callback(node);
+            if (base.on_owner_thread()) {
+                static_cast<Self&>(static_cast<stop_callback_base&>(node)).cancel();
                 return;
             }
             node.deliver = [](queue_node& posted, event_loop&) noexcept {
-                auto& target = static_cast<Self&>(static_cast<stop_callback_base&>(posted));
-                if (target.stop_delivered()) {
-                    target.cancel();
+                if (of_callback(posted).stop_delivered()) {
+                    static_cast<Self&>(static_cast<stop_callback_base&>(posted)).cancel();
                 }
             };
-            self.post_stop();
+            base.post_stop();
         });
     }
 
@@ -161,6 +160,9 @@ private:
     /// Whether a stop was posted and not delivered yet.
     [[nodiscard]] bool stop_is_posted() const noexcept {
         return (word_.load(std::memory_order_relaxed) & (posted | delivered)) == posted;
+    }
+    [[nodiscard]] static awaiter_base& of_callback(queue_node& node) noexcept {
+        return static_cast<awaiter_base&>(static_cast<stop_callback_base&>(node));
     }
     [[nodiscard]] bool on_owner_thread() const noexcept { return &loop() == current_loop; }
     void make_waiter_ready() noexcept;
