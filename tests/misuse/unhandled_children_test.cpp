@@ -36,7 +36,7 @@ void expect_named(const std::string& text, const std::string& name, const std::s
     EXPECT_TRUE(std::regex_search(text, line)) << text;
 }
 
-// mistake 12: an exception leaves a child of a scope whose exception join() does not throw
+// mistake 12: an exception leaves a child of a scope whose exception `join()` does not throw
 // shows: a line on stderr with the name and the place of the child
 TEST(UnhandledChild, IsTheSecondOfAScopeThatHasFailed) {
     const std::string text = printed_by_run([]() -> task<> {
