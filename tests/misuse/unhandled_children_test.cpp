@@ -3,6 +3,7 @@
 #include "support/printed.hpp"
 #include "support/run.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <regex>
 #include <stdexcept>
@@ -24,6 +25,12 @@ task<> fails(const char* why) {
 task<> fails_late() {
     co_await sleep_for(10s);
     throw std::runtime_error("late");
+}
+
+task<> until(const std::atomic<bool>& flag) {
+    while (!flag) {
+        co_await sleep_for(1ms);
+    }
 }
 
 std::string printed_by_run(task<> (*f)()) {
@@ -132,13 +139,15 @@ TEST(UnhandledChild, HasRunOnAnotherContextUnderALimit) {
 
 TEST(UnhandledChild, HasRunOnAThreadOfBlocking) {
     const std::string text = printed_by_run([]() -> task<> {
-        const auto waits_for_stop = [](inplace_stop_token token) {
+        std::atomic<bool> has_begun = false; // a call that has not begun would be withdrawn
+        const auto waits_for_stop = [&has_begun](inplace_stop_token token) {
+            has_begun = true;
             while (!token.stop_requested()) {
                 std::this_thread::yield();
             }
             throw std::runtime_error("late");
         };
-        co_await when_any(blocking(waits_for_stop), sleep_for(1ms));
+        co_await when_any(blocking(waits_for_stop), until(has_begun));
     });
     EXPECT_NE(text.find("an unhandled exception: late"), std::string::npos) << text;
 }
