@@ -280,9 +280,49 @@ task<> read_all(runtime& rt, pipeline& to, std::shared_ptr<net::serve_meter> met
                                   .meter = meter}));
 }
 
-/// A stop request ends the sources, but not the writer.
+/// The end of the writer.
+struct writer_end {
+    event reached;
+    inplace_stop_source forced;
+};
+
+task<> write_to_end(pipeline& from, writer_end& end) {
+    struct setter {
+        event& reached;
+        ~setter() { reached.set(); }
+    };
+    const setter at_end{end.reached};
+    co_await with_stop_token(write_lines(from), end.forced.get_token());
+}
+
+/// After a stop request the writer has the grace time to write what is queued: its output may be a
+/// pipe whose reader does not read.
+task<> read_to_end(runtime& rt, pipeline& to, std::shared_ptr<net::serve_meter> meter,
+                   writer_end& end) {
+    std::exception_ptr error;
+    try {
+        co_await read_all(rt, to, std::move(meter));
+    } catch (...) {
+        error = std::current_exception();
+    }
+    if ((co_await this_task::stop_token()).stop_requested()) {
+        try {
+            co_await shield(timeout(end.reached.wait(), to.wanted().grace));
+        } catch (const std::system_error&) {
+            std::fputs("logs: the output did not take all lines within the grace time\n", stderr);
+            end.forced.request_stop();
+        }
+    }
+    if (error) {
+        std::rethrow_exception(error);
+    }
+}
+
+/// A stop request ends the sources, and later the writer.
 task<> run_pipeline(runtime& rt, pipeline& lines, std::shared_ptr<net::serve_meter> meter) {
-    co_await when_all(shield(write_lines(lines)), read_all(rt, lines, std::move(meter)));
+    writer_end end;
+    co_await when_all(shield(write_to_end(lines, end)),
+                      read_to_end(rt, lines, std::move(meter), end));
 }
 
 bool parse(int argc, char** argv, options& wanted) {

@@ -46,8 +46,7 @@ task<> concurrent_calls::run_all(task<> producer) {
     }
 }
 
-void concurrent_calls::failed(const child_state_base& /*child*/,
-                              std::exception_ptr error) noexcept {
+void concurrent_calls::failed(child_state_base& /*child*/, std::exception_ptr error) noexcept {
     if (error_ || (stop_token().stop_requested() && is_cancellation(error))) {
         report_aside(std::move(error));
         return;

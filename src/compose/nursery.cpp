@@ -206,12 +206,12 @@ void nursery::destroy_children() noexcept {
     leave_list_if_empty();
 }
 
-void nursery::leave_joiner(std::exception_ptr error) noexcept {
+void nursery::leave_joiner(std::exception_ptr error, const task_label& child) noexcept {
     if (joiner_ != nullptr) {
         check_same_loop(loop_);
         joiner_->left_alone(std::move(error));
     } else if (error) {
-        report_aside(std::move(error));
+        report_aside(std::move(error), child);
     }
 }
 

@@ -7,11 +7,16 @@ namespace coil {
 
 void scope::end() noexcept {
     outside_.reset();
-    leave_joiner(std::exchange(error_, nullptr));
+    leave_joiner(std::exchange(error_, nullptr), failed_child());
     destroy_children();
     if (error_) { // an exception of a child that a destructor added
-        detail::report_aside(std::move(error_));
+        detail::report_aside(std::move(error_), failed_child());
     }
+}
+
+detail::task_label scope::failed_child() const noexcept {
+    return failed_name_ ? detail::task_label{failed_name_->text, &failed_name_->spawned_at}
+                        : detail::task_label{};
 }
 
 void scope::check_not_failed() const {
@@ -22,13 +27,14 @@ void scope::check_not_failed() const {
     }
 }
 
-void scope::failed(const detail::child_state_base& /*child*/, std::exception_ptr error) noexcept {
+void scope::failed(detail::child_state_base& child, std::exception_ptr error) noexcept {
     if (failed_ || (nursery::stop_token().stop_requested() && detail::is_cancellation(error))) {
-        detail::report_aside(std::move(error));
+        detail::report_aside(std::move(error), child.label());
         return;
     }
     failed_ = true;
     error_ = std::move(error);
+    failed_name_ = child.take_label();
     cancel();
 }
 

@@ -83,22 +83,22 @@ task<bool> supervisor::join_within(std::int64_t grace_ns) {
     co_return false;
 }
 
-void supervisor::failed(const detail::child_state_base& child, std::exception_ptr error) noexcept {
+void supervisor::failed(detail::child_state_base& child, std::exception_ptr error) noexcept {
     if (child.token.stop_requested() && detail::is_cancellation(error)) {
         return;
     }
-    report(std::move(error), child.name());
+    report(std::move(error), child.label());
 }
 
-void supervisor::report(std::exception_ptr error, std::string_view name) noexcept {
+void supervisor::report(std::exception_ptr error, const detail::task_label& child) noexcept {
     if (!on_failure_) {
-        detail::report_unhandled(std::move(error), {.name = name});
+        detail::report_unhandled(std::move(error), child);
         return;
     }
     try {
-        on_failure_(std::move(error), name);
+        on_failure_(std::move(error), child.name);
     } catch (...) {
-        detail::report_unhandled(std::current_exception());
+        detail::report_unhandled(std::current_exception(), child);
     }
 }
 

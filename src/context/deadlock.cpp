@@ -162,6 +162,13 @@ bool deadlock_detection::finds_one(event_loop& loop) {
     return census() == first && has_only_threads(first.threads());
 }
 
+bool deadlock_detection::nothing_runs() noexcept {
+    const census first;
+    const auto is_idle = [](event_loop& loop, void*) noexcept { return loop.load() == 0; };
+    return first.all_wait() && event_loop::for_each_running(is_idle, nullptr) &&
+           has_only_threads(first.threads()) && census() == first;
+}
+
 /// Whether every context of the runtime waits as well. Most waits in a runtime do not pass this
 /// check, which takes no lock.
 bool deadlock_detection::all_wait(runtime& all) noexcept {

@@ -39,6 +39,11 @@ public:
         const nested_run* const outer_;
     };
 
+    /// Called repeatedly by a thread in waiting_threads::all() that waits for a task. Whether no
+    /// thread could run that task: all of them wait, and no context that runs has a task, so that
+    /// none of them will report it.
+    [[nodiscard, gnu::cold]] static bool nothing_runs() noexcept;
+
     /// Any thread. See lonely_wait_count.
     [[nodiscard]] static std::uint32_t lonely_waits(const event_loop& loop) noexcept;
 

@@ -8,6 +8,7 @@
 #include <coil/context/detail/event_loop.hpp>
 #include <coil/core/backtrace.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <ctime>
@@ -150,6 +151,26 @@ void print_all() {
 }
 
 } // namespace
+
+std::string describe_suspended(const void* frame) {
+    running_task task;
+    task.find(frame);
+    task.find_callers();
+    std::array<const void*, 1 + running_task::most_awaits> chain{resume_function(frame)};
+    std::copy_n(task.callers.begin(), task.callers_count, chain.begin() + 1);
+    std::string text;
+    if (const auto entries = symbols_of({chain.data(), 1 + task.callers_count}); !entries.empty()) {
+        text += ", in ";
+        append_to(text, entries.front());
+    }
+    if (task.name_size > 0 || task.has_spawned_at) {
+        text += ", task";
+        write_name_and_place(std::string_view(task.name.data(), task.name_size),
+                             task.has_spawned_at ? &task.spawned_at : nullptr,
+                             [&text](std::string_view piece) { text += piece; });
+    }
+    return text;
+}
 
 void print_functions(const char* title, std::span<const void* const> functions) noexcept {
     try {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace coil::detail {
@@ -17,6 +18,11 @@ namespace coil::detail {
 /// A failure inside this function prints nothing more. If several threads fail simultaneously, the
 /// first one prints, and the others wait for it for a limited time.
 void print_running_task() noexcept;
+
+/// ", in FUNCTION [MODULE+OFFSET], task 'NAME' spawned at FILE:LINE" of a suspended coroutine, each
+/// part as far as known. For a child without a coroutine, such as the await in a timeout(), the
+/// function is the coroutine that awaits the timeout().
+[[nodiscard]] std::string describe_suspended(const void* frame);
 
 /// Prints the functions of a chain of awaits, if there are any, under a title.
 void print_functions(const char* title, std::span<const void* const> functions) noexcept;

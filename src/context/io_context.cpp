@@ -121,6 +121,12 @@ void io_context::join() {
     if (!thread_) {
         return;
     }
+    if (loop_->on_owner_thread()) {
+        throw std::system_error(
+            std::make_error_code(std::errc::resource_deadlock_would_occur),
+            "coil: io_context::join() in a task of this context would wait for itself; call it on "
+            "the thread that called start()");
+    }
     loop_->release_work_guard();
     {
         const joining_thread joins(*loop_);

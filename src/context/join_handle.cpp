@@ -1,10 +1,15 @@
+#include "deadlock.hpp"
 #include "futex.hpp"
+#include "spawn_place.hpp"
 #include "waiting_threads.hpp"
 
 #include <coil/context/join_handle.hpp>
 
 #include <atomic>
+#include <cstdio>
+#include <ctime>
 #include <optional>
+#include <string_view>
 
 namespace coil::detail {
 
@@ -67,9 +72,33 @@ void join_state_base::wait_blocking() noexcept {
         return;
     }
     const blocked_thread blocked(w);
+    // The first waits are short, to see twice whether there is a thread that could run the task.
+    constexpr int looks = 2;
+    int alone = 0;
+    for (int i = 0; i < looks; ++i) {
+        constexpr std::timespec a_while{0, 50'000'000};
+        futex_wait_for(&w.woken, 0, a_while);
+        if (w.woken.load(std::memory_order_acquire) != 0) {
+            return;
+        }
+        alone += deadlock_detection::nothing_runs() ? 1 : 0;
+    }
+    if (alone == looks) {
+        report_never_run();
+    }
     while (w.woken.load(std::memory_order_acquire) == 0) {
         futex_wait(&w.woken, 0);
     }
+}
+
+void join_state_base::report_never_run() const noexcept {
+    std::fputs("coil: join_handle::get() waits for ever for the task", stderr);
+    write_name_and_place(name(), spawned_at(), [](std::string_view text) {
+        std::fwrite(text.data(), 1, text.size(), stderr);
+    });
+    std::fputs(": no thread of the process runs its context. Call start() before get(), or "
+               "coil::run(task); in a simulated world, run the world first.\n",
+               stderr);
 }
 
 } // namespace coil::detail

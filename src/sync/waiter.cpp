@@ -1,5 +1,6 @@
+#include "../context/failure_report.hpp"
+
 #include <coil/context/join_handle.hpp>
-#include <coil/core/backtrace.hpp>
 #include <coil/sync/channel.hpp>
 #include <coil/sync/detail/waiter.hpp>
 
@@ -46,7 +47,7 @@ const std::system_error& wait_cancelled(const char* name) {
 }
 
 void sync_waiter::queue_destroyed(const void* queue) const noexcept {
-    // The waiting coroutine is suspended: its frame says which function it is.
+    // The waiting coroutine is suspended: its frame says which function and task it is.
     const void* const frame = static_cast<const ready_node&>(*this).coroutine.address();
     std::string sentence;
     try {
@@ -54,8 +55,7 @@ void sync_waiter::queue_destroyed(const void* queue) const noexcept {
                                "for it (") +
                    object_name(object());
         if (frame != nullptr) {
-            sentence += ", in ";
-            append_to(sentence, find_symbol(resume_function(frame)));
+            sentence += describe_suspended(frame);
         }
         sentence += "). It must outlive its waiters.";
     } catch (...) {

@@ -152,4 +152,22 @@ TEST(RunDeathTest, AwaitingWithoutAContextTerminatesWithAMessage) {
     EXPECT_DEATH(this_context(), "outside of an io_context");
 }
 
+/// A task that joins the thread on which it runs.
+TEST(Join, InATaskOfTheContextThrows) {
+    io_context ctx;
+    ctx.start();
+    auto joins = ctx.spawn([](io_context& own) -> task<std::string> {
+        try {
+            own.join();
+        } catch (const std::system_error& e) {
+            EXPECT_EQ(e.code(), std::errc::resource_deadlock_would_occur);
+            co_return e.what();
+        }
+        co_return "";
+    }(ctx));
+    const std::string said = joins.get();
+    EXPECT_EQ(said.find("coil: io_context::join() in a task of this context"), 0U) << said;
+    ctx.join();
+}
+
 } // namespace

@@ -112,6 +112,22 @@ PYTHON
 cat <&9 >/dev/null & # now it is read, and what was queued can be written
 stops_within 5
 
+# If the output takes nothing, the grace time ends the writer, too.
+mkfifo "$tmp/stuck"
+exec 8<>"$tmp/stuck"
+serves logs "$examples/logs" "$tmp/stuck" --listen 0 --file-size 1000000000 --grace 300
+hostile_test <<'PYTHON'
+from hostile import *
+
+server = Server()
+s = connect(server.port)
+s.sendall((b"x" * 999 + b"\n") * 200)  # more than a pipe holds
+server.waits_for("lines", 200)
+server.must_stop(within=4)
+PYTHON
+ends "$server" || fail "logs ended with $?"
+grep -q '^logs: the output did not take all lines' "$tmp/logs.err" || fail "logs said: $(cat "$tmp/logs.err")"
+
 # More clients than descriptors: connections wait, and each is served.
 serves_with_descriptors "${HOSTILE_DESCRIPTORS:-100}" logs "$examples/logs" "$tmp/crowd" --listen 0
 hostile_test <<'PYTHON'

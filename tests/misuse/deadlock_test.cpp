@@ -1,6 +1,7 @@
 // Tasks that wait for ever: the context reports them once.
 
 #include "misuse/deadlocks.hpp"
+#include "support/printed.hpp"
 
 #include <atomic>
 #include <cerrno>
@@ -115,6 +116,32 @@ TEST_F(Deadlock, ASharedMutexAfterItsModeHasChanged) {
     m.unlock();
     EXPECT_TRUE(m.try_lock_shared());
     m.unlock_shared();
+}
+
+/// The task of run() has the place of the call.
+TEST_F(Deadlock, OfTheTaskThatRunHasStarted) {
+    channel<int> c(1);
+    io_context_options options;
+    std::string text;
+    options.on_deadlock = [&](const std::string& report) {
+        text = report;
+        c.close();
+    };
+    run(receives(c), options);
+    EXPECT_EQ(text.find("run.hpp"), std::string::npos) << text;
+    if (coil_test::checks) {
+        EXPECT_NE(text.find("spawned at"), std::string::npos) << text;
+        EXPECT_NE(text.find("deadlock_test.cpp:"), std::string::npos) << text;
+    }
+    text.clear();
+    channel<int> d(1);
+    runtime_options several{.contexts = 2};
+    several.context.on_deadlock = [&](const std::string& report) {
+        text = report;
+        d.close();
+    };
+    runtime(several).block_on(receives(d));
+    EXPECT_EQ(text.find("runtime.hpp"), std::string::npos) << text;
 }
 
 // mistake 15: a task receives from a channel without a sender

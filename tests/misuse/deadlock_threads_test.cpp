@@ -9,6 +9,9 @@
 #include <system_error>
 #include <thread>
 
+#include <signal.h>
+#include <unistd.h>
+
 using namespace coil;
 using namespace coil_test;
 using namespace std::chrono_literals;
@@ -104,6 +107,47 @@ TEST_F(DeadlockBesideThreads, OfTwoContextsWhoseTasksWaitForEachOther) {
     a.join();
     static_cast<void>(testing::internal::GetCapturedStderr());
     EXPECT_NE(text.find("'one'"), std::string::npos) << text;
+}
+
+// mistake 15: `get()` waits for a task of a context that no thread runs
+// shows: `join_handle::get() waits for ever`, with the task, after 100 ms
+TEST_F(DeadlockBesideThreads, GetOfATaskWhoseContextDoesNotRun) {
+    const auto gets = [] {
+        ::alarm(1); // ends the process
+        io_context ctx;
+        ctx.spawn([]() -> task<> { co_return; }(), "lonely").get();
+    };
+    EXPECT_EXIT(gets(), testing::KilledBySignal(SIGALRM),
+                "coil: join_handle::get\\(\\) waits for ever for the task 'lonely' spawned "
+                "at .*deadlock_threads_test.cpp:.*no thread of the process runs its "
+                "context");
+}
+
+TEST_F(DeadlockBesideThreads, GetOfATaskWhoseContextHasStopped) {
+    const auto gets = [] {
+        ::alarm(1);
+        io_context idle;
+        idle.start();
+        io_context ctx;
+        ctx.start();
+        ctx.stop();
+        ctx.join();
+        ctx.spawn([]() -> task<> { co_return; }(), "lonely").get();
+    };
+    EXPECT_EXIT(gets(), testing::KilledBySignal(SIGALRM), "waits for ever for the task 'lonely'");
+}
+
+TEST_F(DeadlockBesideThreads, NoneIfTheContextIsRunLater) {
+    io_context ctx;
+    auto handle = ctx.spawn([]() -> task<int> { co_return 1; }());
+    testing::internal::CaptureStderr();
+    std::thread later([&ctx] {
+        std::this_thread::sleep_for(150ms); // longer than get() looks
+        ctx.run();
+    });
+    EXPECT_EQ(handle.get(), 1);
+    later.join();
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 TEST_F(DeadlockBesideThreads, NotWhileAPoolRuns) {

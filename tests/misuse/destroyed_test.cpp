@@ -2,9 +2,12 @@
 
 #include "support/run.hpp"
 
+#include <array>
+#include <cstddef>
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 
 using namespace coil;
@@ -44,6 +47,24 @@ TEST(DestroyedWhileAwaited, Event) {
     EXPECT_DEATH(destroy_awaited(std::make_unique<event>(), waits<event>),
                  "coil: a synchronisation primitive is destroyed while a coroutine waits for it "
                  "\\(event, in .*waits.*\\)");
+}
+
+task<> waits_with_a_limit(event& e) { co_await timeout(e.wait(), 1s); }
+
+/// The await in a timeout() has no coroutine of its own.
+TEST(DestroyedWhileAwaited, EventThatIsAwaitedWithALimit) {
+    EXPECT_DEATH(destroy_awaited(std::make_unique<event>(), waits_with_a_limit),
+                 "\\(event, in .*waits_with_a_limit.*, task spawned at .*destroyed_test.cpp:");
+}
+
+TEST(DestroyedWhileAwaited, EventThatANamedTaskAwaits) {
+    EXPECT_DEATH(coil::run([]() -> task<> {
+                     auto e = std::make_unique<event>();
+                     co_spawn(waits_with_a_limit(*e), "waiter");
+                     co_await yield();
+                     e.reset();
+                 }()),
+                 "\\(event, in .*, task 'waiter' spawned at .*destroyed_test.cpp:");
 }
 
 TEST(DestroyedWhileAwaited, Mutex) {
@@ -121,6 +142,16 @@ TEST(DestroyedWhileAwaited, NotByExit) {
         },
         testing::ExitedWithCode(3), "^$");
 }
+
+#if COIL_ASSERTIONS
+TEST(DestroyedRuntime, IsSpawnedOn) {
+    alignas(runtime) static std::array<std::byte, sizeof(runtime)> memory;
+    auto* const gone = ::new (memory.data()) runtime(1);
+    gone->~runtime();
+    EXPECT_DEATH(gone->co_spawn([]() -> task<> { co_return; }()),
+                 "coil: a runtime is used after it was destroyed");
+}
+#endif
 
 // mistake 14: an inplace_stop_source is destroyed before its callbacks
 // shows: `an inplace_stop_source is destroyed while callbacks are registered`

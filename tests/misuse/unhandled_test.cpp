@@ -126,7 +126,7 @@ TEST(UnhandledAwaits, IncludeTheOnlyCoroutineIfTheLineNamesNone) {
         children.spawn(failing::deep());
         co_await children.join();
     }());
-    EXPECT_EQ(text.find("coil: io_context: an unhandled exception: out of money\n"), 0U) << text;
+    EXPECT_EQ(text.find("coil: io_context: an unhandled exception: out of money"), 0U) << text;
     EXPECT_EQ(awaits_in(text), lines{"failing::deep()"}) << text;
 }
 

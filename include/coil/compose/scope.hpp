@@ -183,9 +183,12 @@ private:
     }
     void check_not_failed() const;
     void end() noexcept;
-    void failed(const detail::child_state_base& child, std::exception_ptr error) noexcept override;
+    void failed(detail::child_state_base& child, std::exception_ptr error) noexcept override;
+
+    [[nodiscard]] detail::task_label failed_child() const noexcept;
 
     std::exception_ptr error_;
+    detail::owned<const detail::task_name> failed_name_; // of the child that has thrown error_
     bool failed_ = false;
     detail::late<detail::relayed_stop> outside_;
 };

@@ -125,7 +125,8 @@ public:
     supervised_spawn<void>
     spawn_restarting(Make make, restart_options options = {}, std::string_view name = {},
                      std::source_location where = std::source_location::current()) {
-        return spawn(detail::run_restarting(std::move(make), options, reporter(name)), name, where);
+        return spawn(detail::run_restarting(std::move(make), options, reporter(name, where)), name,
+                     where);
     }
 
     /// Produces a readable compiler error.
@@ -166,17 +167,18 @@ public:
     [[nodiscard]] std::uint64_t held_back() const noexcept { return nursery::held_back(); }
 
 private:
-    [[nodiscard]] detail::failure_reporter reporter(std::string_view name) {
-        return {this, std::string(name),
-                [](void* self, std::exception_ptr error, std::string_view child) noexcept {
+    [[nodiscard]] detail::failure_reporter reporter(std::string_view name,
+                                                    const std::source_location& where) {
+        return {this, std::string(name), where,
+                [](void* self, std::exception_ptr error, const detail::task_label& child) noexcept {
                     static_cast<supervisor*>(self)->report(std::move(error), child);
                 }};
     }
     task<> wait_until_empty();
     task<bool> wait_within(std::int64_t limit_ns);
     task<bool> join_within(std::int64_t grace_ns);
-    void failed(const detail::child_state_base& child, std::exception_ptr error) noexcept override;
-    void report(std::exception_ptr error, std::string_view name) noexcept;
+    void failed(detail::child_state_base& child, std::exception_ptr error) noexcept override;
+    void report(std::exception_ptr error, const detail::task_label& child) noexcept;
 
     failure_handler on_failure_;
     detail::late<detail::relayed_stop> outside_;

@@ -158,7 +158,7 @@ private:
         while (has_ended_child()) {
             const taken first(*this);
             if (std::exception_ptr error = first.state.error()) {
-                detail::report_aside(std::move(error));
+                detail::report_aside(std::move(error), first.state.label());
             }
         }
     }

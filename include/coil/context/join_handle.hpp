@@ -133,6 +133,8 @@ public:
 
         /// Called when the wait is over. Returns whether await_resume() will throw.
         [[nodiscard]] bool has_failed() const noexcept { return state_.has_failed(); }
+        /// For the message of an exception that is not passed on.
+        [[nodiscard]] detail::task_label label() const noexcept { return state_.label(); }
         /// Called instead of await_resume(): the result stays in the handle.
         void discard() noexcept { resumed(); }
 

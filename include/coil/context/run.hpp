@@ -4,6 +4,7 @@
 #include <coil/context/this_context.hpp>
 
 #include <concepts>
+#include <source_location>
 #include <type_traits>
 #include <utility>
 
@@ -36,10 +37,11 @@ void check_may_run();
 /// On a thread that runs a context, which this would block, it throws std::system_error with
 /// std::errc::resource_deadlock_would_occur; await the task there.
 template <class T>
-T run(task<T> main, io_context_options options = {}) {
+T run(task<T> main, io_context_options options = {},
+      std::source_location where = std::source_location::current()) {
     detail::check_may_run();
     io_context context(std::move(options));
-    join_handle<T> result = context.spawn(detail::run_then_stop(std::move(main), context));
+    join_handle<T> result = context.spawn(detail::run_then_stop(std::move(main), context), where);
     context.loop().hold_work_guard(); // the task may have moved to another context
     context.run();
     return result.get();
@@ -47,8 +49,9 @@ T run(task<T> main, io_context_options options = {}) {
 
 /// The same for a task that is stopped by `token` (a std::stop_token or inplace_stop_token).
 template <class T, detail::any_stop_token Token>
-T run(task<T> main, Token token, io_context_options options = {}) {
-    return run(with_stop_token(std::move(main), std::move(token)), std::move(options));
+T run(task<T> main, Token token, io_context_options options = {},
+      std::source_location where = std::source_location::current()) {
+    return run(with_stop_token(std::move(main), std::move(token)), std::move(options), where);
 }
 
 /// Produce readable compiler errors.

@@ -167,7 +167,7 @@ public:
     /// `work` is done and then stops: as with coil::run(), tasks that are not done are destroyed,
     /// including those of other block_on() calls.
     template <class T>
-    T block_on(task<T> work);
+    T block_on(task<T> work, std::source_location where = std::source_location::current());
 
     /// Makes run() return, after a shutdown of every context. May be called from any thread,
     /// including by a task.
@@ -194,7 +194,34 @@ private:
         return options;
     }
 
-    [[nodiscard]] io_context& next() { return *contexts_[dispatcher_(*this) % contexts_.size()]; }
+    /// Marks the memory of a runtime that was destroyed.
+    class existence {
+    public:
+        existence() noexcept = default;
+        existence(const existence&) = delete;
+        existence& operator=(const existence&) = delete;
+        ~existence() {
+            // volatile: the compiler would remove a store to an object whose lifetime ends
+            *static_cast<volatile std::uint64_t*>(&tag_) = 0;
+        }
+        void check() const noexcept {
+#if COIL_ASSERTIONS
+            if (tag_ != exists) [[unlikely]] {
+                detail::end_with_misuse("a runtime is used after it was destroyed. It must outlive "
+                                        "everything that spawns on it.");
+            }
+#endif
+        }
+
+    private:
+        static constexpr std::uint64_t exists = 0x636f696c'72756e74;
+        std::uint64_t tag_ = exists;
+    };
+
+    [[nodiscard]] io_context& next() {
+        existence_.check();
+        return *contexts_[dispatcher_(*this) % contexts_.size()];
+    }
     void begin(bool until_stopped) noexcept;
     void end_run(std::uint64_t number) noexcept;
     void request_stop() noexcept;
@@ -209,6 +236,8 @@ private:
     template <class T>
     static task<T> then_end(task<T> work, runtime& all, std::uint64_t run);
 
+    const existence
+        existence_; // ends after the contexts, whose tasks may spawn while they are destroyed
     const dispatcher_function dispatcher_;
     detail::quiescence quiescence_;
     std::vector<detail::owned<io_context>> contexts_;
@@ -236,17 +265,18 @@ task<T> runtime::then_end(task<T> work, runtime& all, std::uint64_t run) {
 }
 
 template <class T>
-T runtime::block_on(task<T> work) {
+T runtime::block_on(task<T> work, std::source_location where) {
     check_may_block();
     io_context& home = next();
     std::unique_lock lock(life_);
     ended_.wait(lock, [this] { return !running_ || !stopping_; });
     if (running_) {
-        join_handle<T> result = home.spawn(std::move(work)); // before run() can decide to end
+        join_handle<T> result =
+            home.spawn(std::move(work), where); // before run() can decide to end
         lock.unlock();
         return result.get();
     }
-    join_handle<T> result = home.spawn(then_end(std::move(work), *this, run_ + 1));
+    join_handle<T> result = home.spawn(then_end(std::move(work), *this, run_ + 1), where);
     begin(true); // the task may have moved to a foreign context
     lock.unlock();
     run_rounds();

@@ -101,7 +101,11 @@ void discard_result(Awaiter& awaiter) noexcept {
         try {
             static_cast<void>(awaiter.await_resume());
         } catch (...) {
-            report_aside(std::current_exception());
+            if constexpr (requires { awaiter.label(); }) {
+                report_aside(std::current_exception(), awaiter.label());
+            } else {
+                report_aside(std::current_exception());
+            }
         }
     } else if constexpr (requires { awaiter.discard(); }) {
         awaiter.discard();

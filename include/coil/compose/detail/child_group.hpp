@@ -23,6 +23,8 @@ namespace coil::detail {
 /// Reports an exception that is not propagated: passes it to the context's on_unhandled_exception,
 /// unless it only says that the child was cancelled.
 void report_aside(std::exception_ptr error) noexcept; // NOLINT(*-redundant-*)
+/// The same; the message says which task has failed.
+void report_aside(std::exception_ptr error, const task_label& task) noexcept;
 
 /// Returns whether `error` was thrown by a timeout() whose limit has expired.
 [[nodiscard]] bool is_time_out(const std::exception_ptr& error) noexcept;

@@ -32,7 +32,7 @@ protected:
 
 private:
     void settled(child_state_base& child, std::exception_ptr error) noexcept final;
-    void failed(const child_state_base&, std::exception_ptr) noexcept final {}
+    void failed(child_state_base&, std::exception_ptr) noexcept final {}
 
     linked_fifo<&child_state_base::previous_in_queue> ended_;
     std::size_t count_ = 0;

@@ -47,7 +47,7 @@ public:
 
 private:
     task<> run_all(task<> producer);
-    void failed(const child_state_base& child, std::exception_ptr error) noexcept override;
+    void failed(child_state_base& child, std::exception_ptr error) noexcept override;
 
     std::exception_ptr error_;
     late<relayed_stop> outside_;

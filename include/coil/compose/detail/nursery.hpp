@@ -71,6 +71,10 @@ public:
         return label_ ? label_->spawned_ns : 0;
     }
     [[nodiscard]] nursery* owner() const noexcept { return nursery_; }
+    /// For messages about the child.
+    [[nodiscard]] task_label label() const noexcept { return {name(), spawned_at()}; }
+    /// The name of a child that has ended. It then has none.
+    [[nodiscard]] owned<const task_name> take_label() noexcept { return std::move(label_); }
 
     /// The next running child, or null.
     [[nodiscard]] child_state_base* next_sibling() const noexcept {
@@ -227,7 +231,7 @@ protected:
     [[nodiscard]] inplace_stop_source& stop_source() noexcept { return stop_; }
 
     /// Called before it is destroyed: resumes the joining coroutine, with `error` if there is one.
-    void leave_joiner(std::exception_ptr error = nullptr) noexcept;
+    void leave_joiner(std::exception_ptr error = nullptr, const task_label& child = {}) noexcept;
 
     /// Reports on stderr that children are destroyed before they have ended, unless that is
     /// intended: after a cancel(), by an exception, by a shutdown, or with the coroutine. `how`:
@@ -243,7 +247,7 @@ protected:
     /// Resumes the joining coroutine, if there is one, although children are left.
     void wake_joiner() noexcept;
     /// Called when a child has ended with an exception.
-    virtual void failed(const child_state_base& child, std::exception_ptr error) noexcept = 0;
+    virtual void failed(child_state_base& child, std::exception_ptr error) noexcept = 0;
 
 private:
     friend class child_state_base;

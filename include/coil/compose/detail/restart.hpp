@@ -12,8 +12,8 @@
 #include <cerrno>
 #include <exception>
 #include <new>
+#include <source_location>
 #include <string>
-#include <string_view>
 
 namespace coil::detail {
 
@@ -21,7 +21,8 @@ namespace coil::detail {
 struct failure_reporter {
     void* self;
     std::string name;
-    void (*report)(void* self, std::exception_ptr error, std::string_view name) noexcept;
+    std::source_location where;
+    void (*report)(void* self, std::exception_ptr error, const task_label& child) noexcept;
 };
 
 /// The delay after a delay of `before`.
@@ -44,7 +45,8 @@ task<> run_restarting(Make make, restart_options options, failure_reporter repor
         if (token.stop_requested() || restarts == options.max_restarts) {
             std::rethrow_exception(error);
         }
-        reporter.report(reporter.self, coil::detail::exchange(error, nullptr), reporter.name);
+        reporter.report(reporter.self, coil::detail::exchange(error, nullptr),
+                        {reporter.name, reporter.where.line() == 0 ? nullptr : &reporter.where});
         if (context_clock::now() - begin > options.reset_after) {
             delay = options.initial_delay;
         }

@@ -41,7 +41,8 @@ public:
     [[nodiscard]] inplace_stop_source& stop_source() noexcept { return stop_; }
 
     [[nodiscard]] bool done() const noexcept { return handshake_.done(); }
-    /// Blocks the calling thread until the task is done.
+    /// Blocks the calling thread until the task is done. Reports on stderr, once, that no thread
+    /// runs its context.
     void wait_blocking() noexcept;
 
     struct waiter {
@@ -62,6 +63,8 @@ protected:
     [[nodiscard]] bool release_one() noexcept { return handshake_.release_one(); }
 
 private:
+    void report_never_run() const noexcept;
+
     basic_join_handshake<waiter> handshake_;
 };
 
@@ -110,12 +113,16 @@ public:
 
     /// Called when the task is done. Returns whether take() will throw.
     [[nodiscard]] bool has_failed() const noexcept { return taken_ || outcome_.has_error(); }
+    /// For messages. Called when the task is done.
+    [[nodiscard]] task_label label() const noexcept {
+        return {this->name(), this->spawned_at(), function_};
+    }
 
     /// The handle releases the state.
     void drop() noexcept {
         if (release_one()) {
             if (!taken_ && !abandoned_ && outcome_.error()) {
-                report_unhandled(outcome_.error(), {this->name(), this->spawned_at(), function_});
+                report_unhandled(outcome_.error(), label());
             }
             destroy();
         }
@@ -150,7 +157,7 @@ private:
         mark_done();
         if (release_one()) {
             if (!abandoned_ && outcome_.error()) {
-                report_unhandled(outcome_.error(), {this->name(), this->spawned_at(), function_});
+                report_unhandled(outcome_.error(), label());
             }
             destroy();
         }

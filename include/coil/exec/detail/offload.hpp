@@ -95,7 +95,7 @@ public:
     }
 
     value_type await_resume() {
-        discard();
+        leave();
         if (why_ != not_called::none) [[unlikely]] {
             throw_not_called(Self::name, why_, error_);
         }
@@ -109,9 +109,10 @@ public:
     }
     /// Called if the result is not needed.
     void discard() noexcept {
-        on_stop_.reset();
-        come_back();
-        end();
+        leave();
+        if (why_ == not_called::none && outcome_.has_error()) {
+            report_aside(outcome_.error());
+        }
     }
 
 protected:
@@ -168,6 +169,11 @@ private:
         }
     };
 
+    void leave() noexcept {
+        on_stop_.reset();
+        come_back();
+        end();
+    }
     [[nodiscard]] Self& self() noexcept { return static_cast<Self&>(*this); }
     [[nodiscard]] bool try_withdraw() noexcept { return is_pending() && self().withdraw(); }
 

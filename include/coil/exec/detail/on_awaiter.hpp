@@ -111,6 +111,9 @@ public:
     void discard() noexcept {
         come_back();
         end();
+        if (ending_ == ending::normal && child_.promise().outcome.has_error()) {
+            report_aside(child_.promise().outcome.error());
+        }
     }
 
 private:
