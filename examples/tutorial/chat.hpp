@@ -9,10 +9,10 @@
 #include <exception>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace chat {
 
@@ -75,13 +75,13 @@ public:
         if (closed_ || members_.size() >= limit_.clients) {
             return false;
         }
-        members_.insert(&lines);
+        members_.push_back(&lines);
         return true;
     }
 
     void leave(line_queue& lines) {
         const std::lock_guard lock(mutex_);
-        members_.erase(&lines);
+        std::erase(members_, &lines);
     }
 
     /// One client speaks at a time, and the writers send its line before the next one speaks.
@@ -118,7 +118,7 @@ private:
     const limits limit_;
     mutex floor_;      // held by the client that speaks
     std::mutex mutex_; // never held across a co_await
-    std::set<line_queue*> members_;
+    std::vector<line_queue*> members_;
     bool closed_ = false;
 };
 // [/room]

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 using namespace coil;
 
@@ -41,7 +41,7 @@ private:
 using line_queue = channel<std::string>;
 
 struct room {
-    std::set<line_queue*> members;
+    std::vector<line_queue*> members;
 
     void say(const std::string& line) {
         for (line_queue* const member : members) {
@@ -70,9 +70,9 @@ task<> write_lines(net::socket& peer, line_queue& lines) {
 
 task<> session(net::socket peer, room& chat) {
     line_queue lines{unbounded};
-    chat.members.insert(&lines);
+    chat.members.push_back(&lines);
     co_await when_any(read_lines(peer, chat), write_lines(peer, lines));
-    chat.members.erase(&lines);
+    std::erase(chat.members, &lines);
 }
 // [/session]
 

@@ -7,9 +7,9 @@
 #include <cstdlib>
 #include <exception>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 using namespace coil;
 using namespace std::chrono_literals;
@@ -61,7 +61,7 @@ using line_queue = channel<std::string>;
 // [room]
 struct room {
     limits limit;
-    std::set<line_queue*> members = {};
+    std::vector<line_queue*> members = {};
     mutex floor = {}; // held by the client that speaks
 
     task<> say(std::string line) {
@@ -79,11 +79,11 @@ struct room {
 class membership {
 public:
     explicit membership(room& chat) : chat_(chat), lines_(chat.limit.queued_lines) {
-        chat_.members.insert(&lines_);
+        chat_.members.push_back(&lines_);
     }
     membership(const membership&) = delete;
     membership& operator=(const membership&) = delete;
-    ~membership() { chat_.members.erase(&lines_); }
+    ~membership() { std::erase(chat_.members, &lines_); }
 
     [[nodiscard]] line_queue& lines() noexcept { return lines_; }
 
