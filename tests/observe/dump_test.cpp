@@ -313,7 +313,7 @@ TEST(TaskNames, AreInTheMessageOfAnUnhandledException) {
     }());
     ctx.run();
     const std::string said = testing::internal::GetCapturedStderr();
-    EXPECT_EQ(coil_test::count_of(said, "dump_test.cpp:"), 2U)
+    EXPECT_EQ(coil_test::count_of(said, "dump_test.cpp:"), 3U)
         << "where they were spawned: " << said;
     for (const char* name : {"detached", "dropped", "supervised"}) {
         EXPECT_NE(said.find("front: task '" + std::string(name) + "': an unhandled exception"),
