@@ -221,7 +221,9 @@ public:
         stdfs::copy_file("/bin/sleep", p);
         process_ = ::fork();
         if (process_ == 0) {
-            ::execl(p.c_str(), "sleep", "1000", nullptr);
+            do {
+                ::execl(p.c_str(), "sleep", "1000", nullptr);
+            } while (errno == ETXTBSY); // the parent has it open, see below
             ::_exit(1);
         }
         // The program has started when its file can no longer be opened for writing.
