@@ -42,8 +42,6 @@ bool is_cancellation(const std::exception_ptr& error) noexcept {
     }
 }
 
-void report_aside(std::exception_ptr error) noexcept { report_aside(std::move(error), {}); }
-
 void report_aside(std::exception_ptr error, const task_label& task) noexcept {
     if (!is_cancellation(error)) {
         report_unhandled(std::move(error), task);

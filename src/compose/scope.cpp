@@ -7,16 +7,11 @@ namespace coil {
 
 void scope::end() noexcept {
     outside_.reset();
-    leave_joiner(std::exchange(error_, nullptr), failed_child());
+    leave_joiner(std::exchange(error_, nullptr), detail::label_of(failed_name_.get()));
     destroy_children();
     if (error_) { // an exception of a child that a destructor added
-        detail::report_aside(std::move(error_), failed_child());
+        detail::report_aside(std::move(error_), detail::label_of(failed_name_.get()));
     }
-}
-
-detail::task_label scope::failed_child() const noexcept {
-    return failed_name_ ? detail::task_label{failed_name_->text, &failed_name_->spawned_at}
-                        : detail::task_label{};
 }
 
 void scope::check_not_failed() const {

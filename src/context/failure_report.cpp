@@ -110,14 +110,21 @@ void print_entries(const char* title, const std::vector<backtrace_entry>& entrie
     }
 }
 
-void print_task(const running_task& task) {
+/// `task 'NAME' spawned at FILE:LINE`, or an empty string if neither is known.
+std::string label_of(const running_task& task) {
+    std::string text;
     if (task.name_size > 0 || task.has_spawned_at) {
-        std::fputs("  task", stderr);
-        write_name_and_place(
-            std::string_view(task.name.data(), task.name_size),
-            task.has_spawned_at ? &task.spawned_at : nullptr,
-            [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); });
-        std::fputc('\n', stderr);
+        text = "task";
+        write_name_and_place(std::string_view(task.name.data(), task.name_size),
+                             task.has_spawned_at ? &task.spawned_at : nullptr,
+                             [&text](std::string_view piece) { text += piece; });
+    }
+    return text;
+}
+
+void print_task(const running_task& task) {
+    if (const std::string label = label_of(task); !label.empty()) {
+        std::fprintf(stderr, "  %s\n", label.c_str());
     }
     std::array<const void*, running_task::most_awaits * 2> chain{};
     std::size_t size = 0;
@@ -163,11 +170,8 @@ std::string describe_suspended(const void* frame) {
         text += ", in ";
         append_to(text, entries.front());
     }
-    if (task.name_size > 0 || task.has_spawned_at) {
-        text += ", task";
-        write_name_and_place(std::string_view(task.name.data(), task.name_size),
-                             task.has_spawned_at ? &task.spawned_at : nullptr,
-                             [&text](std::string_view piece) { text += piece; });
+    if (const std::string label = label_of(task); !label.empty()) {
+        text += ", " + label;
     }
     return text;
 }

@@ -8,14 +8,11 @@
 
 namespace coil::detail {
 
-/// futex(2) of this process: sleeps while the word has the value `seen`. May return early.
-inline void futex_wait(const void* word, unsigned seen) noexcept {
-    ::syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
-}
-
-/// The same for at most `limit`.
-inline void futex_wait_for(const void* word, unsigned seen, const std::timespec& limit) noexcept {
-    ::syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, &limit, nullptr, 0);
+/// futex(2) of this process: sleeps while the word has the value `seen`, at most for `limit`, if it
+/// is given. May return early.
+inline void futex_wait(const void* word, unsigned seen,
+                       const std::timespec* limit = nullptr) noexcept {
+    ::syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, limit, nullptr, 0);
 }
 
 /// Wakes at most `sleepers` threads that sleep on the word. Uses its address only: the object may

@@ -73,17 +73,16 @@ void join_state_base::wait_blocking() noexcept {
     }
     const blocked_thread blocked(w);
     // The first waits are short, to see twice whether there is a thread that could run the task.
-    constexpr int looks = 2;
-    int alone = 0;
-    for (int i = 0; i < looks; ++i) {
+    bool is_alone = true;
+    for (int looks = 0; looks < 2; ++looks) {
         constexpr std::timespec a_while{0, 50'000'000};
-        futex_wait_for(&w.woken, 0, a_while);
+        futex_wait(&w.woken, 0, &a_while);
         if (w.woken.load(std::memory_order_acquire) != 0) {
             return;
         }
-        alone += deadlock_detection::nothing_runs() ? 1 : 0;
+        is_alone = is_alone && deadlock_detection::nothing_runs();
     }
-    if (alone == looks) {
+    if (is_alone) {
         report_never_run();
     }
     while (w.woken.load(std::memory_order_acquire) == 0) {

@@ -45,11 +45,6 @@ void listed_loop::leave_list() noexcept {
     }
 }
 
-void listed_loop::mark_destroyed() noexcept {
-    // volatile: the compiler would remove a store to an object whose lifetime ends
-    *static_cast<volatile std::uint64_t*>(&tag_) = 0;
-}
-
 void listed_loop::end_with_destroyed_context() noexcept {
     end_with_misuse("an io_context is used after it was destroyed: a task or function is sent to "
                     "it, or what a task of it waits for has ended. It must outlive all of these.");

@@ -115,24 +115,24 @@ TEST(UnhandledChild, IsTheTaskOfAHandleThatLosesARace) {
 
 // ---- losers of a race that have run elsewhere
 
-TEST(UnhandledChild, HasRunOnAnotherContext) {
-    const std::string text = printed_by([] {
+std::string printed_beside_a_context(task<> (*f)(io_context& there)) {
+    return printed_by([&] {
         io_context other;
         other.start();
-        coil::run([](io_context& there) -> task<> {
-            co_await when_any(on(there, fails_late()), sleep_for(1ms));
-        }(other));
+        coil::run(f(other));
+    });
+}
+
+TEST(UnhandledChild, HasRunOnAnotherContext) {
+    const std::string text = printed_beside_a_context([](io_context& there) -> task<> {
+        co_await when_any(on(there, fails_late()), sleep_for(1ms));
     });
     EXPECT_NE(text.find("an unhandled exception: late"), std::string::npos) << text;
 }
 
 TEST(UnhandledChild, HasRunOnAnotherContextUnderALimit) {
-    const std::string text = printed_by([] {
-        io_context other;
-        other.start();
-        coil::run([](io_context& there) -> task<> {
-            EXPECT_THROW(co_await timeout(on(there, fails_late()), 1ms), std::system_error);
-        }(other));
+    const std::string text = printed_beside_a_context([](io_context& there) -> task<> {
+        EXPECT_THROW(co_await timeout(on(there, fails_late()), 1ms), std::system_error);
     });
     EXPECT_NE(text.find("an unhandled exception: late"), std::string::npos) << text;
 }
@@ -154,13 +154,9 @@ TEST(UnhandledChild, HasRunOnAThreadOfBlocking) {
 
 /// That a task or a function was asked to stop is not a failure.
 TEST(UnhandledChild, IsSilentIfItWasOnlyCancelled) {
-    const std::string text = printed_by([] {
-        io_context other;
-        other.start();
-        coil::run([](io_context& there) -> task<> {
-            co_await when_any(on(there, []() -> task<> { (co_await sleep_for(10s)).value(); }()),
-                              sleep_for(1ms));
-        }(other));
+    const std::string text = printed_beside_a_context([](io_context& there) -> task<> {
+        co_await when_any(on(there, []() -> task<> { (co_await sleep_for(10s)).value(); }()),
+                          sleep_for(1ms));
     });
     EXPECT_EQ(text, "");
 }

@@ -185,8 +185,6 @@ private:
     void end() noexcept;
     void failed(detail::child_state_base& child, std::exception_ptr error) noexcept override;
 
-    [[nodiscard]] detail::task_label failed_child() const noexcept;
-
     std::exception_ptr error_;
     detail::owned<const detail::task_name> failed_name_; // of the child that has thrown error_
     bool failed_ = false;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/existence.hpp>
 #include <coil/base/owned.hpp>
 #include <coil/context/detail/checked_number.hpp>
 #include <coil/context/detail/quiescence.hpp>
@@ -194,32 +195,17 @@ private:
         return options;
     }
 
-    /// Marks the memory of a runtime that was destroyed.
-    class existence {
-    public:
-        existence() noexcept = default;
-        existence(const existence&) = delete;
-        existence& operator=(const existence&) = delete;
-        ~existence() {
-            // volatile: the compiler would remove a store to an object whose lifetime ends
-            *static_cast<volatile std::uint64_t*>(&tag_) = 0;
-        }
-        void check() const noexcept {
+    /// With assertions: terminates the program with a message if the runtime was destroyed.
+    void check_exists() const noexcept {
 #if COIL_ASSERTIONS
-            if (tag_ != exists) [[unlikely]] {
-                detail::end_with_misuse("a runtime is used after it was destroyed. It must outlive "
-                                        "everything that spawns on it.");
-            }
-#endif
+        if (existence_.has_ended()) [[unlikely]] {
+            detail::end_with_misuse("a runtime is used after it was destroyed. It must outlive "
+                                    "everything that spawns on it.");
         }
-
-    private:
-        static constexpr std::uint64_t exists = 0x636f696c'72756e74;
-        std::uint64_t tag_ = exists;
-    };
-
+#endif
+    }
     [[nodiscard]] io_context& next() {
-        existence_.check();
+        check_exists();
         return *contexts_[dispatcher_(*this) % contexts_.size()];
     }
     void begin(bool until_stopped) noexcept;
@@ -236,8 +222,8 @@ private:
     template <class T>
     static task<T> then_end(task<T> work, runtime& all, std::uint64_t run);
 
-    const existence
-        existence_; // ends after the contexts, whose tasks may spawn while they are destroyed
+    // Ends after the contexts, whose tasks may spawn while they are destroyed.
+    const detail::existence existence_;
     const dispatcher_function dispatcher_;
     detail::quiescence quiescence_;
     std::vector<detail::owned<io_context>> contexts_;

@@ -104,11 +104,7 @@ private:
             }
             return detail::sync_awaiter<awaiter, detail::barrier_entry>::await_suspend(coroutine);
         }
-        void await_resume() {
-            if (!this->succeeded()) [[unlikely]] {
-                throw std::system_error(detail::wait_cancelled("barrier"));
-            }
-        }
+        void await_resume() { this->throw_if_cancelled("barrier"); }
 
     private:
         friend class detail::sync_awaiter<awaiter, detail::barrier_entry>;

@@ -152,9 +152,7 @@ public:
     ~awaiter() { this->end_wait(); }
 
     Result await_resume() {
-        if (!this->succeeded()) [[unlikely]] {
-            throw std::system_error(detail::wait_cancelled("broadcast"));
-        }
+        this->throw_if_cancelled("broadcast");
         if (!taken_) {
             static_cast<void>(take_now());
         }

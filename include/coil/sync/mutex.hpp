@@ -138,13 +138,10 @@ public:
         root_ = detail::nearest_root(coroutine);
         return sync_awaiter::await_suspend(coroutine);
     }
-    // Inlined for the same reason as receive_awaiter's, and because most awaits do not wait. A
-    // template, because in a module other functions cannot be inlined always.
+    // A template, because in a module other functions cannot be inlined always.
     template <class = void>
     [[gnu::always_inline]] void await_resume() {
-        if (!this->succeeded()) [[unlikely]] {
-            throw std::system_error(detail::wait_cancelled("mutex"));
-        }
+        this->throw_if_cancelled("mutex");
         source_.holder_.note(root_);
     }
 

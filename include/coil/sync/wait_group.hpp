@@ -72,11 +72,7 @@ private:
         explicit awaiter(group& source) noexcept : group_(source) {}
         ~awaiter() { end_wait(); }
 
-        void await_resume() {
-            if (!succeeded()) [[unlikely]] {
-                throw std::system_error(detail::wait_cancelled("wait_group"));
-            }
-        }
+        void await_resume() { this->throw_if_cancelled("wait_group"); }
 
     private:
         friend class detail::sync_awaiter<awaiter>;

@@ -20,12 +20,6 @@ namespace coil::detail {
 /// Returns whether `error` is std::errc::operation_canceled, the error of cancelled work.
 [[nodiscard]] bool is_cancellation(const std::exception_ptr& error) noexcept;
 
-/// Reports an exception that is not propagated: passes it to the context's on_unhandled_exception,
-/// unless it only says that the child was cancelled.
-void report_aside(std::exception_ptr error) noexcept; // NOLINT(*-redundant-*)
-/// The same; the message says which task has failed.
-void report_aside(std::exception_ptr error, const task_label& task) noexcept;
-
 /// Returns whether `error` was thrown by a timeout() whose limit has expired.
 [[nodiscard]] bool is_time_out(const std::exception_ptr& error) noexcept;
 

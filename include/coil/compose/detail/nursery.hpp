@@ -61,18 +61,16 @@ public:
     [[nodiscard]] bool is_cursor() const noexcept { return owners_ == 0; }
     [[nodiscard]] bool has_ended() const noexcept { return nursery_ == nullptr; }
     [[nodiscard]] bool has_started() const noexcept { return !queued_; }
-    [[nodiscard]] std::string_view name() const noexcept final {
-        return label_ ? std::string_view(label_->text) : std::string_view();
-    }
+    [[nodiscard]] std::string_view name() const noexcept final { return label().name; }
     [[nodiscard]] const std::source_location* spawned_at() const noexcept final {
-        return label_ ? &label_->spawned_at : nullptr;
+        return label().spawned_at;
     }
     [[nodiscard]] std::int64_t spawned_ns() const noexcept final {
         return label_ ? label_->spawned_ns : 0;
     }
     [[nodiscard]] nursery* owner() const noexcept { return nursery_; }
     /// For messages about the child.
-    [[nodiscard]] task_label label() const noexcept { return {name(), spawned_at()}; }
+    [[nodiscard]] task_label label() const noexcept { return label_of(label_.get()); }
     /// The name of a child that has ended. It then has none.
     [[nodiscard]] owned<const task_name> take_label() noexcept { return std::move(label_); }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/base/assert.hpp>
+#include <coil/base/existence.hpp>
 #include <coil/core/detail/list_node.hpp>
 #include <coil/core/detail/queue.hpp>
 
@@ -33,7 +34,7 @@ public:
     /// detected only while the memory has not been reused.
     void check_exists() const noexcept {
 #if COIL_ASSERTIONS
-        if (tag_ != exists) [[unlikely]] {
+        if (existence_.has_ended()) [[unlikely]] {
             end_with_destroyed_context();
         }
 #endif
@@ -50,10 +51,7 @@ protected:
     static bool for_each_running(bool (*f)(event_loop&, void*) noexcept, void* argument) noexcept;
 
     listed_loop(); // NOLINT(*-member-init): number_ is assigned under a lock
-    ~listed_loop() {
-        leave_list();
-        mark_destroyed();
-    }
+    ~listed_loop() { leave_list(); }
 
     /// Removes the loop from the list of all loops; a service in progress may continue.
     void leave_list() noexcept;
@@ -77,12 +75,9 @@ private:
     enum class use : unsigned char { free, running, serviced };
 
     [[nodiscard]] bool begin(use what) noexcept;
-    void mark_destroyed() noexcept;
     [[noreturn, gnu::cold]] static void end_with_destroyed_context() noexcept;
 
-    static constexpr std::uint64_t exists = 0x636f696c'6c6f6f70;
-
-    std::uint64_t tag_ = exists;
+    existence existence_; // the first member: ends last
     std::uint64_t number_;
     std::atomic<use> use_{use::free};
 };

@@ -4,6 +4,7 @@
 #include <coil/base/owned.hpp>
 #include <coil/base/std_chrono.hpp>
 #include <coil/core/detail/frame_allocator.hpp>
+#include <coil/core/detail/task_owner.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -42,6 +43,11 @@ struct task_name : frame_allocated {
             ? 0
             : std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 };
+
+/// `name` may be null.
+[[nodiscard]] inline task_label label_of(const task_name* name) noexcept {
+    return name != nullptr ? task_label{name->text, &name->spawned_at} : task_label{};
+}
 
 /// For an owner that stores a pointer: null for a task without a name, and in builds with
 /// assertions only if `where` has no line or there is no memory for it. Throws std::bad_alloc for a

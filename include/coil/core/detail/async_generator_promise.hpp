@@ -30,8 +30,6 @@ namespace coil::detail {
 void resume_later(queue_node& node, std::coroutine_handle<> coroutine) noexcept;
 /// Undoes resume_later(): the coroutine is being destroyed.
 void take_back(queue_node& node, std::coroutine_handle<> coroutine) noexcept;
-/// Reports an exception that no coroutine receives.
-void report_aside(std::exception_ptr error) noexcept;             // NOLINT(*-redundant-*)
 [[noreturn]] void end_with_misuse(const char* sentence) noexcept; // NOLINT(*-redundant-*)
 
 template <class T>

@@ -3,6 +3,7 @@
 #include <coil/core/inplace_stop_token.hpp>
 
 #include <cstdint>
+#include <exception>
 #include <source_location>
 #include <string_view>
 
@@ -14,6 +15,10 @@ struct task_label {
     const std::source_location* spawned_at = nullptr;
     const void* function = nullptr; // of its coroutine
 };
+
+/// Reports an exception that no coroutine receives: passes it to the context's
+/// on_unhandled_exception, unless it only says that a task was cancelled. Implemented in compose/.
+void report_aside(std::exception_ptr error, const task_label& task = {}) noexcept;
 
 class event_loop;
 class nursery;

@@ -15,9 +15,6 @@
 
 namespace coil::detail {
 
-/// Reports an exception that no coroutine receives.
-void report_aside(std::exception_ptr error) noexcept; // NOLINT(*-redundant-*)
-
 // ---- roots
 // A root on a context's thread is in that context's list, so that a shutdown finds it. A root that
 // runs elsewhere is unowned: in no list, and destroyed only when it ends.

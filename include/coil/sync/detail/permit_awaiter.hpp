@@ -3,8 +3,6 @@
 #include <coil/sync/detail/permits.hpp>
 #include <coil/sync/detail/waiter.hpp>
 
-#include <system_error>
-
 namespace coil::detail {
 
 using permits = basic_permits<sync_waiter>;
@@ -17,12 +15,7 @@ public:
     explicit permit_awaiter(permits& source) noexcept : permits_(source) {}
     ~permit_awaiter() { this->end_wait(); }
 
-    // Inlined for the same reason as receive_awaiter's, and because most awaits do not wait.
-    [[gnu::always_inline]] void await_resume() {
-        if (!this->succeeded()) [[unlikely]] {
-            throw std::system_error(wait_cancelled(Kind::name));
-        }
-    }
+    [[gnu::always_inline]] void await_resume() { this->throw_if_cancelled(Kind::name); }
 
 private:
     friend class sync_awaiter<permit_awaiter<Kind>>;

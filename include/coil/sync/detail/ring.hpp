@@ -89,7 +89,7 @@ public:
                                                 std::memory_order_relaxed)) {
                     value.emplace(std::move(*c.value));
                     c.value.reset();
-                    c.stamp.store(head + 2 * closed, std::memory_order_release);
+                    c.stamp.store(head + lap(closed), std::memory_order_release);
                     return true;
                 }
             } else if (is_behind(stamp, head + 1)) {
@@ -138,21 +138,21 @@ private:
     };
 
     [[nodiscard]] bool is_full() const noexcept {
-        return (tail_.load(std::memory_order_seq_cst) & ~closed_) - lap() ==
+        return (tail_.load(std::memory_order_seq_cst) & ~closed_) - lap(closed_) ==
                head_.load(std::memory_order_seq_cst);
     }
     /// Whether another thread must access the cell first.
     static bool is_behind(std::size_t stamp, std::size_t position) noexcept {
         return static_cast<std::ptrdiff_t>(stamp - position) < 0;
     }
-    [[nodiscard]] std::size_t lap() const noexcept { return 2 * closed_; }
+    [[nodiscard]] static std::size_t lap(std::size_t closed) noexcept { return 2 * closed; }
     /// The number of positions before this one.
     [[nodiscard]] std::size_t count(std::size_t position) const noexcept {
-        return position / lap() * capacity_ + (position & (closed_ - 1));
+        return position / lap(closed_) * capacity_ + (position & (closed_ - 1));
     }
     [[nodiscard]] std::size_t after(std::size_t position, std::size_t closed) const noexcept {
         const std::size_t index = position & (closed - 1);
-        return index + 1 < capacity_ ? position + 1 : position - index + 2 * closed;
+        return index + 1 < capacity_ ? position + 1 : position - index + lap(closed);
     }
 
     const std::size_t capacity_;

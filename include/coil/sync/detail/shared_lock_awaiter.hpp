@@ -4,7 +4,6 @@
 #include <coil/sync/detail/waiter.hpp>
 
 #include <coroutine>
-#include <system_error>
 
 namespace coil::detail {
 
@@ -59,11 +58,8 @@ public:
         }
         return sync_awaiter<shared_lock_awaiter, shared_lock_entry>::await_suspend(coroutine);
     }
-    // Inlined for the same reason as receive_awaiter's, and because most awaits do not wait.
     [[gnu::always_inline]] void await_resume() {
-        if (!this->succeeded()) [[unlikely]] {
-            throw std::system_error(wait_cancelled("shared_mutex"));
-        }
+        this->throw_if_cancelled("shared_mutex");
         if constexpr (Shared) {
             lock_.holder().note_shared();
         } else {
