@@ -15,6 +15,7 @@ void kill_requests::note(remote_child_owner& child) noexcept {
         child.set_held_up(false); // it may have been held up on its previous loop
         child.push_to(requested_);
     }
+    tasks_.kill_requested(child.child());
 }
 
 template <class Predicate>

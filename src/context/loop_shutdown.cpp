@@ -6,6 +6,7 @@
 #include <coil/context/runtime.hpp>
 #include <coil/uring/prep.hpp>
 
+#include <chrono>
 #include <cstdint>
 
 namespace coil::detail {
@@ -37,6 +38,9 @@ void loop_shutdown::begin() noexcept {
     }
     active_ = true;
     turns_waited_ = 0;
+    loop_.tasks_.forget_holders();
+    hold_backs_ = {};
+    refusals_ = {};
     // Only run() has operations in flight, and its shutdown is on its own thread.
     if (loop_.on_owner_thread()) {
         loop_.submissions_.cancel_queued();
@@ -74,7 +78,7 @@ loop_shutdown::progress loop_shutdown::step() noexcept {
     loop_.deliver_inbox();
     clear_ready();
     loop_.functions_.call_all(loop_);
-    loop_.tasks_.hold_back();
+    update_held_back();
     if (destroy_free_tasks()) {
         return progress::some;
     }
@@ -87,14 +91,35 @@ loop_shutdown::progress loop_shutdown::step() noexcept {
                : progress::some;
 }
 
+void loop_shutdown::update_held_back() noexcept {
+    task_list& tasks = loop_.tasks_;
+    if (tasks.must_hold_back()) {
+        tasks.hold_back();
+    } else if (tasks.may_hold_back_less()) {
+        hold_backs_.visit_if_due(*this, [&tasks]() noexcept { tasks.hold_back(); });
+    }
+}
+
+void loop_shutdown::refuse_unwanted() noexcept {
+    refusals_.visit_if_due(*this, [this]() noexcept { loop_.refuse_unwanted(); });
+}
+
+std::int64_t loop_shutdown::now_ns() noexcept {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(loop_.now().time_since_epoch())
+        .count();
+}
+
 void loop_shutdown::wait(int& waited) noexcept {
     constexpr int often = 32; // after that a message is unlikely: check less often
-    loop_.refuse_unwanted();
+    refuse_unwanted();
     event_loop::service_idle_loops();
     if (loop_.inbox_.empty()) {
         loop_.wait_for_messages(++waited > often);
     } else {
         loop_.deliver_inbox();
+    }
+    if (loop_.tasks_.empty()) {
+        loop_.tasks_.set_may_hold_back_less();
     }
     destroy_held_back_if_stuck(waited);
 }
@@ -132,8 +157,9 @@ turn_report loop_shutdown::turn() noexcept {
     }
     loop_.ring_.enter(0, nullptr, 0);
     loop_.reap();
-    loop_.refuse_unwanted();
+    refuse_unwanted();
     event_loop::service_idle_loops();
+    loop_.tasks_.set_may_hold_back_less();
     if (!loop_.inbox_.empty()) {
         return {.what = busy};
     }

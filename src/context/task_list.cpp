@@ -45,9 +45,45 @@ void task_list::destroy_away_below(const nursery& parent, std::size_t at_most) n
     }
 }
 
-/// The value of `next` of a task that one await holds back; it is the task itself if several do.
-/// `next` is free for this purpose: a task that awaits has run, and so is in no queue.
-static constexpr queue_node* held_by_one = nullptr;
+namespace {
+
+/// The awaits that hold back a task: their number, and whether any of them was only asked to stop.
+/// Stored in the task's `next`, which is free: a task that awaits has run, and so is in no queue.
+class holders {
+public:
+    explicit holders(promise_base& task) noexcept : task_(task) {}
+
+    void clear() noexcept { task_.next = nullptr; }
+    void add(bool only_to_stop) noexcept {
+        set((word() + one) | (only_to_stop ? asked_to_stop : 0));
+    }
+    /// Returns whether it was the last one.
+    [[nodiscard]] bool remove() noexcept {
+        COIL_ASSERT(word() >= one);
+        set(word() - one);
+        return word() < one;
+    }
+    [[nodiscard]] bool any_asked_to_stop() const noexcept { return (word() & asked_to_stop) != 0; }
+
+private:
+    static constexpr std::uintptr_t asked_to_stop = 1;
+    static constexpr std::uintptr_t one = 2;
+
+    [[nodiscard]] std::uintptr_t word() const noexcept {
+        return reinterpret_cast<std::uintptr_t>(task_.next);
+    }
+    void set(std::uintptr_t word) noexcept { task_.next = reinterpret_cast<queue_node*>(word); }
+
+    promise_base& task_;
+};
+
+} // namespace
+
+void away_node::left_while_counted() noexcept {
+    if (current_loop != nullptr) {
+        current_loop->tasks().set_may_hold_back_less();
+    }
+}
 
 /// Asks the remote operation of an await to end, and holds back the task that owns the await until
 /// it has ended.
@@ -58,25 +94,41 @@ void task_list::hold_while_away(promise_base& task, away_node& node,
         const auto& child = static_cast<const remote_child_owner&>(task.owner());
         request.emplace(current_loop->waiting_destructors(), &child.kill_request());
         what = child.is_kill_requested() ? away_node::request::destroy : what;
+    } else if (current_loop != nullptr) { // the task is not below a destructor that waits here
+        request.emplace(current_loop->waiting_destructors(), nullptr);
     }
     if (!node.status_(node, what)) {
         return;
     }
     if (task.link.is(task_state::listed)) {
         move(task, held_back_);
-        task.next = held_by_one;
-    } else if (task.link.is(task_state::held_back)) {
-        task.next = &task; // held back by several awaits
+        holders(task).clear();
+    } else if (!task.link.is(task_state::held_back)) {
+        return; // it is being destroyed
+    }
+    node.visited_ = away_node::visit::counted;
+    holders(task).add(what == away_node::request::stop);
+}
+
+void task_list::await_ends(away_node& node) noexcept {
+    if (node.visited_ != away_node::visit::counted) {
+        return;
+    }
+    node.visited_ = away_node::visit::done;
+    promise_base* const task = top_level_owner_of(node.root_);
+    if (task == nullptr || !task->link.is(task_state::held_back) || !holders(*task).remove()) {
+        return;
+    }
+    if (all_holders_known_) {
+        move(*task, listed_);
+    } else {
+        may_hold_back_less_ = true;
     }
 }
 
-void task_list::await_ends(const away_node& node) noexcept {
-    if (!all_holders_known_ || !node.is_linked()) {
-        return;
-    }
-    promise_base* const task = top_level_owner_of(node.root_);
-    if (task != nullptr && task->link.is(task_state::held_back) && task->next == held_by_one) {
-        move(*task, listed_);
+void task_list::kill_requested(promise_base& task) noexcept {
+    if (task.link.is(task_state::held_back) && holders(task).any_asked_to_stop()) {
+        may_hold_back_less_ = true;
     }
 }
 
@@ -84,6 +136,7 @@ void task_list::await_ends(const away_node& node) noexcept {
 bool task_list::hold_known_owners() noexcept {
     bool all_known = true;
     visit_away([&](promise_base* task, away_node& node) noexcept {
+        node.visited_ = away_node::visit::done;
         if (task != nullptr) {
             hold_while_away(*task, node, away_node::request::stop);
         } else if (node.status_(node, away_node::request::stop)) {
@@ -94,8 +147,8 @@ bool task_list::hold_known_owners() noexcept {
 }
 
 /// The same for the remote operations whose owner is unknown: searches the frames of all tasks for
-/// the one whose memory contains the await. If the owner is a remote child, it is recorded, so that
-/// no further search is needed.
+/// the one whose memory contains the await. The owner is recorded, so that no further search is
+/// needed. What is awaited in a scope that nothing joins is destroyed, as when the scope is left.
 bool task_list::hold_found_owners() noexcept try {
     frame_owners owners;
     owners.add(*this, [](const auto&...) noexcept {});
@@ -105,7 +158,7 @@ bool task_list::hold_found_owners() noexcept try {
             return;
         }
         promise_base* const owner = owners.owner_of_root(node.root_);
-        if (owner == nullptr || !owner->owner().is_remote_child) {
+        if (owner == nullptr) {
             all_known = false;
             return;
         }
@@ -120,6 +173,10 @@ bool task_list::hold_found_owners() noexcept try {
 void task_list::hold_back() noexcept {
     const bool has_searched = tree_unknown_ && holds_back();
     all_holders_known_ = false; // a request may end an operation at once: await_ends()
+    may_hold_back_less_ = false;
+    for (away_node* each = away_; each != nullptr; each = each->next) {
+        each->visited_ = away_node::visit::none; // await_ends() ignores it until it is visited
+    }
     while (!held_back_.empty()) {
         move(*held_back_.first(), listed_);
     }
@@ -130,6 +187,7 @@ void task_list::hold_back() noexcept {
             each = next_listed(task);
             if (!task.owner().is_remote_child) {
                 move(task, held_back_);
+                holders(task).clear();
             }
         }
     }

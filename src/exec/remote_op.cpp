@@ -133,6 +133,9 @@ void remote_op::settle(event_loop& loop) noexcept {
     COIL_ASSERT(handoff_.is(handoff::arriving) && loop.on_owner_thread());
     handoff_.enqueue();
     queue_ = &loop;
+    if (away_node_ != nullptr) {
+        loop.tasks().await_ends(*away_node_);
+    }
     settle_in(loop, root_, *this, waiter_);
 }
 

@@ -27,21 +27,35 @@ protected:
     /// `root` is the nearest root above the await, or null if unknown.
     void go_away(away_node*& list, promise_base* root) noexcept {
         root_ = root;
+        visited_ = visit::none;
         push_to(list);
     }
+    [[nodiscard]] bool was_visited() const noexcept { return visited_ != visit::none; }
     void come_back() noexcept {
         if (is_linked()) {
             unlink();
+            if (visited_ == visit::counted) [[unlikely]] {
+                left_while_counted();
+            }
         }
     }
 
 private:
+    /// In a shutdown: whether task_list has visited the node, and whether the node is one of those
+    /// that hold back a task.
+    enum class visit : unsigned char { none, done, counted };
+
+    /// Its frame is destroyed while a shutdown waits for the operation. It may have held back
+    /// another task than the one that is being destroyed.
+    static void left_while_counted() noexcept;
+
     friend class away_cursor;
     friend class task_list;
     friend list_node;
 
     const status status_;
     promise_base* root_ = nullptr;
+    visit visited_ = visit::none;
 };
 
 /// A position in the list: a placeholder node that stands for no await.

@@ -52,16 +52,41 @@ public:
 private:
     enum class progress : std::uint8_t { some, waits, done };
 
+    /// Limits visits of all tasks or awaits, which are made in case that one of them has changed,
+    /// to a part of the time. So a shutdown of many tasks that end one by one is linear.
+    class paced {
+    public:
+        template <class Function>
+        void visit_if_due(loop_shutdown& s, Function visit) noexcept {
+            const std::int64_t begin = s.now_ns();
+            if (begin >= next_ns_) {
+                visit();
+                const std::int64_t end = s.now_ns();
+                next_ns_ = end + pause * (end - begin);
+            }
+        }
+
+    private:
+        static constexpr std::int64_t pause = 8; // in durations of a visit
+
+        std::int64_t next_ns_ = 0;
+    };
+
     void begin() noexcept;
     [[nodiscard]] progress step() noexcept;
     void finish() noexcept;
     void destroy_everything() noexcept;
     void wait(int& waited) noexcept;
+    void update_held_back() noexcept;
+    void refuse_unwanted() noexcept;
+    [[nodiscard]] std::int64_t now_ns() noexcept;
     void destroy_held_back_if_stuck(int waited) noexcept;
     [[nodiscard]] bool destroy_free_tasks() noexcept;
     void clear_ready() noexcept;
 
     event_loop& loop_;
+    paced hold_backs_;
+    paced refusals_;
     bool active_ = false;
     int turns_waited_ = 0; // by the turn()s of this shutdown
 };

@@ -149,13 +149,26 @@ public:
     // ---- a shutdown
 
     /// Asks all remote operations to end. Afterwards a task that owns the await of an outstanding
-    /// remote operation is held back; all others are listed.
+    /// remote operation is held back; all others are listed. Visits all awaits.
     void hold_back() noexcept;
     [[nodiscard]] bool holds_back() const noexcept { return !held_back_.empty(); }
-    /// The remote operation of an await has ended on this thread: if only this await holds back the
-    /// task that owns it, the task is listed again. So a chain of such tasks needs no further
-    /// hold_back() for each of them.
-    void await_ends(const away_node& node) noexcept;
+    /// A shutdown begins: nothing is known about the awaits.
+    void forget_holders() noexcept { all_holders_known_ = false; }
+    /// Whether hold_back() must be called before a task is destroyed. Otherwise await_ends() has
+    /// kept the lists up to date since the last call, except for what may_hold_back_less() reports.
+    [[nodiscard]] bool must_hold_back() const noexcept {
+        return !all_holders_known_ || (away_ != nullptr && !away_->was_visited());
+    }
+    /// Whether another hold_back() may find a task that is no longer held back, or has to pass on a
+    /// request to destroy a task. It need not be called immediately.
+    [[nodiscard]] bool may_hold_back_less() const noexcept { return may_hold_back_less_; }
+    void set_may_hold_back_less() noexcept { may_hold_back_less_ = true; }
+    /// The remote operation of an await has ended, and its coroutine is queued here. A task that is
+    /// held back by no other await is listed again. So a shutdown need not visit all awaits
+    /// whenever one of them ends.
+    void await_ends(away_node& node) noexcept;
+    /// The destruction of a task was requested, which is passed on to what the task awaits.
+    void kill_requested(promise_base& task) noexcept;
     /// Whether any task may await a remote operation, because the tree of such an await is unknown.
     [[nodiscard]] bool tree_unknown() const noexcept { return tree_unknown_; }
     /// held_back → listed → ended, for the newest task that is held back.
@@ -186,9 +199,10 @@ private:
     task_chain<task_state::held_back> held_back_;
     bool tree_unknown_ = false;
     bool all_holders_known_ = false; // after hold_back(): await_ends() may list a task again
-    std::uint64_t received_ = 0;     // of those that were sent
-    counter balance_;                // count() - received_, as last published
-    std::uint64_t left_ = 0;         // tasks_left_on_this_thread, while not counted there
+    bool may_hold_back_less_ = false;
+    std::uint64_t received_ = 0; // of those that were sent
+    counter balance_;            // count() - received_, as last published
+    std::uint64_t left_ = 0;     // tasks_left_on_this_thread, while not counted there
 };
 
 } // namespace coil::detail

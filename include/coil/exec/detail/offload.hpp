@@ -89,6 +89,7 @@ public:
             return false;
         }
         if (loop != nullptr) {
+            set_away_node(*this);
             go_away(loop->tasks().away(), nearest());
         }
         return true;

@@ -84,6 +84,7 @@ public:
         // Not before submit(), in which an executor may run any code while the coroutine is on the
         // stack.
         if (event_loop* const loop = target().loop) {
+            set_away_node(*this);
             go_away(loop->tasks().away(), nearest());
         }
         return suspend();
@@ -249,9 +250,6 @@ private:
     void end_without_result(ending how) noexcept {
         COIL_ASSERT(ending_ == ending::normal && how != ending::normal);
         ending_ = how;
-        if (event_loop* const loop = target().loop; loop != nullptr && loop->on_owner_thread()) {
-            loop->tasks().await_ends(*this);
-        }
         complete();
     }
 

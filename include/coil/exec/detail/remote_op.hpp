@@ -203,6 +203,9 @@ protected:
     [[nodiscard]] promise_base* root() const noexcept { return root_; }
     [[nodiscard]] const resume_target& target() const noexcept { return target_; }
 
+    /// Called before the await, which is suspended, is listed among those of its loop's tasks.
+    void set_away_node(away_node& node) noexcept { away_node_ = &node; }
+
     // For derived classes with a work function of their own.
 
     void set_target(const resume_target& to) noexcept { target_ = to; }
@@ -251,6 +254,7 @@ private:
     promise_base* root_ = nullptr;
     resume_target target_{};
     event_loop* queue_ = nullptr;          // the loop whose ready queue contains the op
+    away_node* away_node_ = nullptr;       // of the same await, if it has one
     submit_scope* submit_scope_ = nullptr; // may dangle: notice() only compares it
 };
 

@@ -101,6 +101,7 @@ protected:
             return false;
         }
         if (loop != nullptr) { // otherwise this may have been destroyed
+            set_away_node(*this);
             go_away(loop->tasks().away(), nearest());
         }
         return true;

@@ -219,6 +219,7 @@ public:
             return false;
         }
         if (loop != nullptr) { // otherwise this may have been destroyed
+            set_away_node(*this);
             go_away(loop->tasks().away(), nearest());
         }
         return true;
