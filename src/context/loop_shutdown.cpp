@@ -18,6 +18,7 @@ void loop_shutdown::run() noexcept {
     const bool in_round = round.takes_part() && loop_.on_owner_thread();
     if (!active_) {
         begin();
+        let_others_begin();
     }
     destroy_everything();
     if (in_round) {
@@ -45,6 +46,20 @@ void loop_shutdown::begin() noexcept {
     if (loop_.on_owner_thread()) {
         loop_.submissions_.cancel_queued();
         loop_.cancel_everything(many);
+    }
+}
+
+/// If a context runs when it is requested to destroy a task with a scope that nothing joins, the
+/// destructor waits there, inside of the destructor of the task above it. If it shuts down, it
+/// holds back these tasks, and no destructor waits. Contexts are often stopped together, so the
+/// requests are made a little later.
+void loop_shutdown::let_others_begin() noexcept {
+    constexpr std::int64_t a_while_ns = 1'000'000;
+    if (loop_.is_running() && loop_.driver_.get() == nullptr && loop_.tasks_.has_unknown_owners()) {
+        const std::int64_t until = now_ns() + a_while_ns;
+        while (now_ns() < until) {
+            loop_.wait_for_messages();
+        }
     }
 }
 
@@ -96,12 +111,12 @@ void loop_shutdown::update_held_back() noexcept {
     if (tasks.must_hold_back()) {
         tasks.hold_back();
     } else if (tasks.may_hold_back_less()) {
-        hold_backs_.visit_if_due(*this, [&tasks]() noexcept { tasks.hold_back(); });
+        visit(hold_backs_, [&tasks]() noexcept { tasks.hold_back(); });
     }
 }
 
 void loop_shutdown::refuse_unwanted() noexcept {
-    refusals_.visit_if_due(*this, [this]() noexcept { loop_.refuse_unwanted(); });
+    visit(refusals_, [this]() noexcept { loop_.refuse_unwanted(); });
 }
 
 std::int64_t loop_shutdown::now_ns() noexcept {

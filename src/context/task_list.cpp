@@ -132,6 +132,14 @@ void task_list::kill_requested(promise_base& task) noexcept {
     }
 }
 
+bool task_list::has_unknown_owners() const noexcept {
+    const away_node* each = away_;
+    while (each != nullptr && top_level_owner_of(each->root_) != nullptr) {
+        each = each->next;
+    }
+    return each != nullptr;
+}
+
 /// Holds back the known owners of outstanding remote operations. Returns whether all are known.
 bool task_list::hold_known_owners() noexcept {
     bool all_known = true;

@@ -222,6 +222,35 @@ TEST(TaskList, G5_HoldsBackTheTasksWithRemoteOperations) {
     EXPECT_EQ(here.tasks.count(), 0U);
 }
 
+TEST(TaskList, G5_ATaskIsListedWhenTheLastOfItsRemoteOperationsHasEnded) {
+    counted_list here;
+    fake_task t;
+    here.tasks.add(t.promise);
+    away one(here.tasks, &t.promise);
+    away two(here.tasks, &t.promise);
+    EXPECT_TRUE(here.tasks.must_hold_back());
+    here.tasks.hold_back();
+    EXPECT_FALSE(here.tasks.must_hold_back());
+    one.is_away = false;
+    here.tasks.await_ends(one);
+    here.tasks.await_ends(one); // counted once
+    EXPECT_EQ(t.state(), task_state::held_back);
+    two.is_away = false;
+    here.tasks.await_ends(two);
+    EXPECT_EQ(t.state(), task_state::listed);
+    away three(here.tasks, &t.promise);
+    here.tasks.await_ends(three); // not counted
+    EXPECT_TRUE(here.tasks.must_hold_back());
+    here.tasks.hold_back();
+    EXPECT_EQ(t.state(), task_state::held_back);
+    EXPECT_FALSE(here.tasks.may_hold_back_less());
+    here.tasks.kill_requested(t.promise); // the operation was only asked to stop
+    EXPECT_TRUE(here.tasks.may_hold_back_less());
+    three.back();
+    here.tasks.hold_back();
+    here.tasks.destroy_newest();
+}
+
 TEST(TaskList, G5_HoldsBackAllButRemoteChildrenIfATreeIsUnknown) {
     counted_list here;
     fake_task usual;

@@ -3,6 +3,7 @@
 #include "lifetimes/support.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <semaphore>
@@ -138,6 +139,24 @@ ISOLATED_TEST(Unjoined, G5_ContextsAreStoppedAtOnceWithScopesOnTheHeap) {
 ISOLATED_TEST(Unjoined, G5_ContextsAreStoppedAtOnceWithScopesBelowGenerators) {
     stop_at_once(2, scopes::below_a_generator);
     stop_at_once(4, scopes::below_a_generator);
+}
+
+ISOLATED_TEST(Unjoined, G5_AShutdownOfManyTasksIsLinear) {
+    constexpr std::size_t links = coil_test::sanitized ? 1'000 : 6'000; // quadratic: minutes
+    io_context a;
+    io_context b;
+    chain tasks{.contexts = {&a, &b}};
+    a.co_spawn(tasks.link(0, links));
+    a.start();
+    b.start();
+    tasks.begun.acquire();
+    const auto begin = std::chrono::steady_clock::now();
+    a.stop();
+    b.stop();
+    a.join();
+    b.join();
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
+    EXPECT_EQ(tasks.alive, 0);
 }
 
 // A shutdown only asks a task that is awaited in a joined scope to stop. In a scope that is not

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/base/exchange.hpp>
+#include <coil/context/detail/paced.hpp>
 
 #include <cstdint>
 
@@ -52,27 +53,17 @@ public:
 private:
     enum class progress : std::uint8_t { some, waits, done };
 
-    /// Limits visits of all tasks or awaits, which are made in case that one of them has changed,
-    /// to a part of the time. So a shutdown of many tasks that end one by one is linear.
-    class paced {
-    public:
-        template <class Function>
-        void visit_if_due(loop_shutdown& s, Function visit) noexcept {
-            const std::int64_t begin = s.now_ns();
-            if (begin >= next_ns_) {
-                visit();
-                const std::int64_t end = s.now_ns();
-                next_ns_ = end + pause * (end - begin);
-            }
+    /// Calls `visit` if it is due.
+    template <class Function>
+    void visit(paced& visits, Function visit) noexcept {
+        const std::int64_t begin = now_ns();
+        if (visits.is_due(begin)) {
+            visit();
+            visits.visited(begin, now_ns());
         }
-
-    private:
-        static constexpr std::int64_t pause = 8; // in durations of a visit
-
-        std::int64_t next_ns_ = 0;
-    };
-
+    }
     void begin() noexcept;
+    void let_others_begin() noexcept;
     [[nodiscard]] progress step() noexcept;
     void finish() noexcept;
     void destroy_everything() noexcept;

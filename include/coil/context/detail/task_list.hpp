@@ -152,6 +152,8 @@ public:
     /// remote operation is held back; all others are listed. Visits all awaits.
     void hold_back() noexcept;
     [[nodiscard]] bool holds_back() const noexcept { return !held_back_.empty(); }
+    /// Whether there is an await whose owner only a search of the frames may find.
+    [[nodiscard]] bool has_unknown_owners() const noexcept;
     /// A shutdown begins: nothing is known about the awaits.
     void forget_holders() noexcept { all_holders_known_ = false; }
     /// Whether hold_back() must be called before a task is destroyed. Otherwise await_ends() has
