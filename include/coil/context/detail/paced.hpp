@@ -15,7 +15,7 @@ public:
     }
 
 private:
-    static constexpr std::int64_t pause = 2; // in durations of a visit
+    static constexpr std::int64_t pause = 8; // in durations of a visit
 
     std::int64_t due_ns_ = 0;
 };
