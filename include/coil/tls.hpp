@@ -5,5 +5,6 @@
 
 #include <coil/tls/certificate.hpp>
 #include <coil/tls/context.hpp>
+#include <coil/tls/sendfile.hpp>
 #include <coil/tls/session.hpp>
 #include <coil/tls/stream.hpp>

@@ -120,7 +120,9 @@ private:
     std::size_t sent_ = 0;
 };
 
-/// Whether a file can be read at an offset: 0 or -errno. Bytes from a pipe or a socket could not be
+} // namespace
+
+// Bytes from a pipe or a socket could not be
 /// read again if sending them fails. Offsets above INT64_MAX are negative for the kernel, to which
 /// -1 means the file's position.
 int check_offset(int file, std::uint64_t offset) noexcept {
@@ -130,8 +132,6 @@ int check_offset(int file, std::uint64_t offset) noexcept {
     std::int64_t position = 0;
     return perform(uring::prep::lseek(file, 0, SEEK_CUR, &position));
 }
-
-} // namespace
 
 task<io_result> send_file(int socket, int file, std::uint64_t offset, std::size_t count) {
     if (const int error = check_offset(file, offset); error < 0) {

@@ -30,8 +30,7 @@ struct bio_functions {
     static int write(BIO* bio, const char* from, std::size_t size, std::size_t* done) noexcept {
         engine& e = engine_of(bio);
         BIO_clear_retry_flags(bio);
-        if (!e.pending_.append(from, size)) {
-            e.no_memory_ = true;
+        if (!e.append_output(from, size)) {
             *done = 0;
             return 0;
         }
@@ -39,9 +38,29 @@ struct bio_functions {
         return 1;
     }
 
-    static long control(BIO* bio, int command, long, void*) noexcept {
-        const engine& e = engine_of(bio);
+    // How OpenSSL hands sending over to the kernel. <openssl/bio.h> lists the numbers as taken, but
+    // has names for the queries only. They are the same in all versions of OpenSSL 3.
+    enum : int {
+        set_keys = 72,         // number: 0 for receiving; pointer: the structure for TLS_TX
+        set_record_type = 74,  // number: the type of the next write
+        clear_record_type = 75 // the next write is application data
+    };
+
+    static long control(BIO* bio, int command, long number, void* pointer) noexcept {
+        engine& e = engine_of(bio);
         switch (command) {
+        case set_keys:
+            return number != 0 && e.start_kernel_sending(pointer) ? 1 : 0;
+        case BIO_CTRL_GET_KTLS_SEND:
+            return e.kernel_sends() ? 1 : 0;
+        case set_record_type:
+        case clear_record_type:
+            if (e.kernel_) {
+                e.kernel_->set_next_type(command == set_record_type
+                                             ? static_cast<unsigned char>(number)
+                                             : static_cast<unsigned char>(0));
+            }
+            return 0;
         case BIO_CTRL_EOF:
             return e.input_ended_ && e.input_begin_ == e.input_end_ ? 1 : 0;
         case BIO_CTRL_FLUSH:

@@ -95,6 +95,11 @@ context& context::allow_unverified_peers() {
     return *this;
 }
 
+context& context::prefer_kernel_sending() {
+    state_->prefer_kernel_sending();
+    return *this;
+}
+
 ssl_ctx_st* context::native_handle() const noexcept { return state_->ssl_context(); }
 
 } // namespace coil::tls

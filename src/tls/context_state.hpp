@@ -33,6 +33,8 @@ public:
     void use(std::string_view name, const certificate& own);
     void trust(BIO& authorities, const std::string& name);
     void require_client_certificates();
+    void prefer_kernel_sending() noexcept { prefers_kernel_sending_ = true; }
+    [[nodiscard]] bool prefers_kernel_sending() const noexcept { return prefers_kernel_sending_; }
 
 private:
     using shared_identity = std::shared_ptr<const identity>;
@@ -45,6 +47,7 @@ private:
     owned_context ssl_context_;
     bool is_server_;
     bool trusts_own_store_ = false;
+    bool prefers_kernel_sending_ = false;
     std::string protocols_; // in wire format: each preceded by its length
     // Certificates may be replaced while other threads make handshakes, so they are not in the
     // SSL_CTX: each handshake takes the current one.

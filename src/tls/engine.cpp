@@ -91,6 +91,9 @@ step engine::handshake() noexcept {
     if (!established_) {
         established_ = true;
         wants_large_ = false;
+        if (kernel_ && !kernel_->active()) {
+            kernel_->refuse("OpenSSL does not hand the keys of this cipher to a kernel");
+        }
     }
     return {};
 }
@@ -109,11 +112,8 @@ step engine::read(mutable_buffer to) noexcept {
 step engine::write(const_buffer from) noexcept {
     COIL_ASSERT(from.size() > 0 && from.size() <= largest_write);
     check_context();
-    if (const io_result refused = refusal(); refused < 0) {
+    if (const io_result refused = write_refusal(); refused < 0) {
         return {refused};
-    }
-    if ((SSL_get_shutdown(ssl_) & SSL_SENT_SHUTDOWN) != 0) {
-        return {io_result(-EPIPE)};
     }
     // Enough for the records, so that the queue does not grow by copying.
     constexpr std::size_t for_record = 128;
@@ -155,7 +155,7 @@ step engine::update_keys() noexcept {
     if (const io_result refused = refusal(); refused < 0) {
         return {refused};
     }
-    if (SSL_version(ssl_) != TLS1_3_VERSION) {
+    if (SSL_version(ssl_) != TLS1_3_VERSION || kernel_sends()) {
         return {io_result(-EOPNOTSUPP)};
     }
     const error_scope errors;
@@ -175,6 +175,13 @@ io_result engine::refusal() const noexcept {
     return io_result(established_ ? 0 : -ENOTCONN);
 }
 
+io_result engine::write_refusal() const noexcept {
+    if (const io_result refused = refusal(); refused < 0) {
+        return refused;
+    }
+    return io_result((SSL_get_shutdown(ssl_) & SSL_SENT_SHUTDOWN) != 0 ? -EPIPE : 0);
+}
+
 /// Interprets a call of OpenSSL that has not succeeded.
 step engine::outcome(int result) noexcept {
     switch (SSL_get_error(ssl_, result)) {
@@ -187,6 +194,10 @@ step engine::outcome(int result) noexcept {
     }
     if (no_memory_) {
         return {io_result(fail(-ENOMEM, "out of memory"))};
+    }
+    if (kernel_ && kernel_->key_update_refused()) {
+        return {io_result(fail(-EPROTO, "the peer requires new keys for sending, which the kernel "
+                                        "has and cannot replace"))};
     }
     const unsigned long error = ERR_peek_error();
     const int reason = ERR_GET_LIB(error) == ERR_LIB_SSL ? ERR_GET_REASON(error) : 0;
@@ -253,7 +264,8 @@ const_buffer engine::output() noexcept {
     if (sending_.empty()) {
         std::swap(sending_, pending_);
     }
-    return sending_.bytes();
+    const const_buffer all = sending_.bytes();
+    return kernel_ ? const_buffer(all.data(), kernel_->same_type(all.size())) : all;
 }
 
 /// OpenSSL's object is not thread-safe.
@@ -273,6 +285,9 @@ void engine::begin_transfer() noexcept {
 void engine::lose_transfer() noexcept {
     sending_.clear();
     pending_.clear();
+    if (kernel_) {
+        kernel_->forget_output();
+    }
     if (failure_ == 0) {
         fail(-EPROTO, "a coroutine was destroyed in the middle of a transfer");
     }

@@ -188,7 +188,7 @@ coil::task<> caller(coil::net::socket& s) {
 #endif
 
 #if COIL_CASE == 14 // sendfile_to_a_pipe
-// expect: sendfile(socket, file) takes a net::socket; for other streams
+// expect: sendfile(socket, file) takes a net::socket or, with <coil/tls.hpp>, a tls::stream
 
 coil::task<> caller(coil::net::socket& socket, coil::pipe_end& pipe, coil::fs::file& file) {
 #if defined(COIL_EXPECT_OK)

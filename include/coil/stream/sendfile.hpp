@@ -47,7 +47,7 @@ COIL_CORO_WRAPPER task<io_result> sendfile(Socket& to, const File& from, std::ui
 template <byte_sink Sink, class File>
     requires(!is_plain_socket<Sink>)
 task<io_result> sendfile(Sink&, const File&, std::uint64_t = 0, std::size_t = 0)
-    COIL_DELETE("sendfile(socket, file) takes a net::socket; for other streams, such as "
-                "tls::stream, write copy(file, stream)");
+    COIL_DELETE("sendfile(socket, file) takes a net::socket or, with <coil/tls.hpp>, a "
+                "tls::stream; for other streams write copy(file, stream)");
 
 } // namespace coil

@@ -116,11 +116,23 @@ public:
     /// A sentence that describes the TLS failure, or an empty string.
     [[nodiscard]] const std::string& last_error() const noexcept { return c_->engine.last_error(); }
 
+    /// Whether the kernel encrypts what this connection sends: see
+    /// context::prefer_kernel_sending(). Then update_keys() returns -EOPNOTSUPP, and a peer that
+    /// requires new keys ends the connection: -EPROTO.
+    [[nodiscard]] bool kernel_sends() const noexcept { return c_->engine.kernel_sends(); }
+    /// After the handshake: why the kernel does not encrypt although the context prefers it, such
+    /// as "the kernel has no TLS (module tls)". Otherwise an empty string.
+    [[nodiscard]] std::string_view kernel_refusal() const noexcept {
+        return c_->engine.kernel_refusal();
+    }
+
     [[nodiscard]] Transport& transport() noexcept { return c_->transport; }
     /// OpenSSL's object, for calls that this class does not have. Do not read or write with it.
     [[nodiscard]] ssl_st* native_handle() const noexcept { return c_->engine.native_handle(); }
 
 private:
+    friend struct detail::connection_access;
+
     /// Allocated separately: coroutines refer to it, and the stream may be moved at any time.
     std::unique_ptr<detail::connection<Transport>> c_;
 };

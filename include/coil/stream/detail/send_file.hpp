@@ -8,6 +8,9 @@
 
 namespace coil::detail {
 
+/// Whether a file can be read at an offset, again if sending fails: 0 or -errno.
+int check_offset(int file, std::uint64_t offset) noexcept;
+
 /// sendfile() for descriptors.
 task<io_result> send_file(int socket, int file, std::uint64_t offset, std::size_t count);
 

@@ -4,6 +4,7 @@
 #include <coil/core/buffer.hpp>
 #include <coil/core/io_result.hpp>
 #include <coil/core/task.hpp>
+#include <coil/stream/byte_stream.hpp>
 #include <coil/tls/context.hpp>
 #include <coil/tls/detail/engine.hpp>
 #include <coil/tls/detail/transfer_lock.hpp>
@@ -32,6 +33,24 @@ struct connection {
     detail::engine engine;
 };
 
+/// Gives functions of this library the connection of a stream.
+struct connection_access {
+    template <class Stream>
+    static auto& of(Stream& s) noexcept {
+        return *s.c_;
+    }
+};
+
+/// Offers the socket of the transport to the engine, for kernel_sender.
+template <class Transport>
+void offer_socket(connection<Transport>& c) {
+    if constexpr (is_plain_socket<Transport>) {
+        c.engine.offer_socket(c.transport.native_handle());
+    } else {
+        c.engine.offer_socket(-1);
+    }
+}
+
 /// Waits for a lock that another coroutine holds: 0, or -ECANCELED if the task is cancelled.
 [[gnu::noinline]] inline task<io_result> acquire(transfer_lock& lock) {
     try {
@@ -42,6 +61,16 @@ struct connection {
         co_return io_result(-ENOMEM);
     }
     co_return io_result(0);
+}
+
+/// Sends output that is a record of another type than application data: bytes, or -errno.
+template <class Transport>
+COIL_CORO_WRAPPER task<io_result> send_typed(connection<Transport>& c, int flags) {
+    int fd = -1; // only a socket has such output
+    if constexpr (is_plain_socket<Transport>) {
+        fd = c.transport.native_handle();
+    }
+    return send_record(fd, c.engine.output_type(), c.engine.output(), flags);
 }
 
 /// Sends the whole output. Returns 0, or -errno; the rest then remains for the next call. If
@@ -58,7 +87,12 @@ task<io_result> flush(connection<Transport>& c) {
     const transfer_lock::guard held(c.engine.send_lock);
     while (c.engine.has_output()) {
         transfer mark(c.engine);
-        const int n = io_result(co_await c.transport.write_some(c.engine.output()));
+        int n = 0;
+        if (c.engine.output_type() != 0) [[unlikely]] {
+            n = co_await send_typed(c, 0);
+        } else {
+            n = io_result(co_await c.transport.write_some(c.engine.output()));
+        }
         mark.over();
         if (n <= 0) {
             co_return io_result(n == 0 ? -EIO : n);
@@ -83,7 +117,12 @@ template <class Transport>
     const transfer_lock::guard held(c.engine.send_lock);
     while (c.engine.has_output()) {
         transfer mark(c.engine);
-        const int n = io_result(co_await c.transport.send(c.engine.output(), MSG_DONTWAIT));
+        int n = 0;
+        if (c.engine.output_type() != 0) [[unlikely]] {
+            n = co_await send_typed(c, MSG_DONTWAIT);
+        } else {
+            n = io_result(co_await c.transport.send(c.engine.output(), MSG_DONTWAIT));
+        }
         mark.over();
         if (n <= 0) {
             co_return;
@@ -160,6 +199,7 @@ task<io_result> connect(connection<Transport>& c, std::string name) {
     if (begun < 0) {
         co_return io_result(begun);
     }
+    offer_socket(c);
     co_return co_await establish(c);
 }
 
@@ -169,6 +209,7 @@ task<io_result> accept(connection<Transport>& c) {
     if (begun < 0) {
         co_return io_result(begun);
     }
+    offer_socket(c);
     co_return co_await establish(c);
 }
 

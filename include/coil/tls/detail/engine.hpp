@@ -5,6 +5,7 @@
 #include <coil/core/io_result.hpp>
 #include <coil/tls/context.hpp>
 #include <coil/tls/detail/byte_queue.hpp>
+#include <coil/tls/detail/kernel_sender.hpp>
 #include <coil/tls/detail/transfer_lock.hpp>
 #include <coil/tls/session.hpp>
 
@@ -45,6 +46,9 @@ public:
     /// -EINVAL for the other side.
     int begin_client(std::string&& name);
     int begin_server();
+    /// The socket below, or -1: it is asked to encrypt if the context prefers that. Called before
+    /// the first handshake().
+    void offer_socket(int fd);
     step handshake() noexcept;
     step read(mutable_buffer to) noexcept;
     step write(const_buffer from) noexcept;
@@ -65,7 +69,21 @@ public:
     /// The next bytes to send. They stay in place until sent(), even if more output is appended.
     /// Called by the owner of `send_lock`.
     [[nodiscard]] const_buffer output() noexcept;
-    void sent(std::size_t size) noexcept { sending_.consume(size); }
+    void sent(std::size_t size) noexcept {
+        sending_.consume(size);
+        if (kernel_) {
+            kernel_->sent(size);
+        }
+    }
+    /// The type of the record that output() is, for a kernel that encrypts it; 0 for bytes that are
+    /// sent as they are: application data, or records that OpenSSL has encrypted.
+    [[nodiscard]] unsigned char output_type() const noexcept {
+        return kernel_ ? kernel_->type() : 0;
+    }
+    [[nodiscard]] bool kernel_sends() const noexcept { return kernel_ && kernel_->active(); }
+    [[nodiscard]] std::string_view kernel_refusal() const noexcept;
+    /// Why data cannot be written, or 0.
+    [[nodiscard]] io_result write_refusal() const noexcept;
 
     /// A transfer begins or ends. In between, other contexts must not use the connection.
     void begin_transfer() noexcept;
@@ -113,6 +131,9 @@ private:
     [[nodiscard]] io_result refusal() const noexcept;
     step outcome(int result) noexcept;
     int fail(int error, std::string_view why, const char* detail = nullptr) noexcept;
+    bool append_output(const char* from, std::size_t size) noexcept;
+    bool start_kernel_sending(const void* keys) noexcept;
+    io_result send_pending_now() noexcept;
 
     std::shared_ptr<context_state> context_;
     ssl_st* ssl_ = nullptr;
@@ -120,6 +141,7 @@ private:
     byte_queue sending_; // being sent by the transport; OpenSSL does not append to it
     std::unique_ptr<std::byte[]> large_;
     std::unique_ptr<rare_state> rare_;
+    std::unique_ptr<kernel_sender> kernel_; // if the context prefers the kernel
     std::uint32_t input_begin_ = 0;
     std::uint32_t input_end_ = 0;
     unsigned inputs_ = 0;

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <coil/core/buffer.hpp>
+#include <coil/core/io_result.hpp>
+#include <coil/core/task.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace coil::tls::detail {
+
+/// A connection whose socket encrypts what is sent (kTLS). OpenSSL's output then is plain: the
+/// bytes of application data, and messages of other types (alerts, handshake), which are sent with
+/// their type. This object knows where those are in the output.
+class kernel_sender {
+public:
+    explicit kernel_sender(int fd) noexcept : fd_(fd) {}
+
+    [[nodiscard]] int fd() const noexcept { return fd_; }
+    [[nodiscard]] bool active() const noexcept { return active_; }
+    void activate() noexcept { active_ = true; }
+    /// The first reason stays.
+    void refuse(std::string_view why) noexcept;
+    [[nodiscard]] std::string_view refusal() const noexcept { return refusal_; }
+
+    /// Prepares the socket: 0, or -errno and a reason.
+    int attach() noexcept;
+    /// Hands the keys of the next record over, in the structure that TLS_TX takes: 0, or -errno and
+    /// a reason.
+    int set_keys(const void* keys) noexcept;
+
+    /// The type of the next message that OpenSSL writes; 0: application data.
+    void set_next_type(unsigned char type) noexcept { next_type_ = type; }
+    /// Notes a message that is appended to the output. Returns false without memory, or if the
+    /// message announces new keys, which cannot be handed over.
+    bool appended(const char* message, std::size_t size) noexcept;
+    void sent(std::size_t size) noexcept;
+    void forget_output() noexcept;
+    [[nodiscard]] bool key_update_refused() const noexcept { return key_update_refused_; }
+
+    /// The type of the output's first byte, and how many of its first `size` bytes have it.
+    [[nodiscard]] unsigned char type() const noexcept;
+    [[nodiscard]] std::size_t same_type(std::size_t size) const noexcept;
+
+private:
+    struct message {
+        std::uint64_t begin; // positions in the output since activate()
+        std::uint64_t end;
+        unsigned char type;
+    };
+
+    int fd_;
+    bool active_ = false;
+    bool key_update_refused_ = false;
+    unsigned char next_type_ = 0;
+    std::uint64_t appended_ = 0;
+    std::uint64_t sent_ = 0;
+    std::vector<message> messages_; // of other types than application data, not sent yet
+    std::string refusal_;
+};
+
+/// Sends bytes as a record of this type on a socket that encrypts: bytes, or -errno.
+task<io_result> send_record(int fd, unsigned char type, const_buffer bytes, int flags);
+
+} // namespace coil::tls::detail
