@@ -44,14 +44,13 @@ struct two_ends {
         : two_ends(net::socket::pair(), for_client, for_server) {}
     two_ends() : two_ends(client_context(), server_context()) {}
 
-    tls::stream client;
-    tls::stream server;
-
-private:
     two_ends(std::pair<net::socket, net::socket> sockets, const tls::context& for_client,
              const tls::context& for_server)
         : client(std::move(sockets.first), for_client),
           server(std::move(sockets.second), for_server) {}
+
+    tls::stream client;
+    tls::stream server;
 };
 
 inline task<io_result> as_server(tls::stream& s) { co_return co_await s.accept(); }

@@ -84,8 +84,8 @@ public:
     /// network can read and change everything. For tests.
     context& allow_unverified_peers();
 
-    /// Asks the kernel to encrypt what connections send over TCP (kTLS), so that sendfile() does not
-    /// copy. Receiving stays in user space. Where the kernel cannot do it, OpenSSL encrypts as
+    /// Asks the kernel to encrypt what connections send over TCP (kTLS), so that sendfile() does
+    /// not copy. Receiving stays in user space. Where the kernel cannot do it, OpenSSL encrypts as
     /// usual, and stream::kernel_refusal() says why.
     context& prefer_kernel_sending();
 

@@ -63,8 +63,8 @@ task<io_result> send_file(connection<Transport>& c, int file, std::uint64_t offs
     const auto memory = std::make_unique_for_overwrite<std::byte[]>(piece);
     std::size_t sent = 0;
     while (sent < whole) {
-        int n = co_await io::read(file, {memory.get(), std::min(whole - sent, piece)},
-                                  offset + sent);
+        int n =
+            co_await io::read(file, {memory.get(), std::min(whole - sent, piece)}, offset + sent);
         if (n > 0) {
             n = co_await write(c, const_buffer(memory.get(), static_cast<std::size_t>(n)));
         }
