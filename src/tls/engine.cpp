@@ -175,15 +175,11 @@ io_result engine::refusal() const noexcept {
     return io_result(established_ ? 0 : -ENOTCONN);
 }
 
-io_result engine::write_refusal() const noexcept {
-    if (const io_result refused = refusal(); refused < 0) {
-        return refused;
-    }
-    return io_result((SSL_get_shutdown(ssl_) & SSL_SENT_SHUTDOWN) != 0 ? -EPIPE : 0);
-}
-
 /// Interprets a call of OpenSSL that has not succeeded.
 step engine::outcome(int result) noexcept {
+    if (failure_ < 0) {
+        return {io_result(failure_)}; // coil has ended the connection during the call
+    }
     switch (SSL_get_error(ssl_, result)) {
     case SSL_ERROR_WANT_READ:
         return {io_result(0), true};
@@ -194,10 +190,6 @@ step engine::outcome(int result) noexcept {
     }
     if (no_memory_) {
         return {io_result(fail(-ENOMEM, "out of memory"))};
-    }
-    if (kernel_ && kernel_->key_update_refused()) {
-        return {io_result(fail(-EPROTO, "the peer requires new keys for sending, which the kernel "
-                                        "has and cannot replace"))};
     }
     const unsigned long error = ERR_peek_error();
     const int reason = ERR_GET_LIB(error) == ERR_LIB_SSL ? ERR_GET_REASON(error) : 0;

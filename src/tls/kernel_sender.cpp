@@ -90,13 +90,13 @@ int kernel_sender::set_keys(const void* keys) noexcept {
     return error;
 }
 
-bool kernel_sender::appended(const char* message, std::size_t size) noexcept {
+bool kernel_sender::announces_new_keys(const char* message, std::size_t size) const noexcept {
+    return next_type_ == SSL3_RT_HANDSHAKE && size > 0 && *message == SSL3_MT_KEY_UPDATE;
+}
+
+bool kernel_sender::appended(std::size_t size) noexcept {
     const unsigned char type = next_type_;
     next_type_ = 0;
-    if (type == SSL3_RT_HANDSHAKE && size > 0 && *message == SSL3_MT_KEY_UPDATE) {
-        key_update_refused_ = true;
-        return false;
-    }
     if (type != 0) {
         try {
             messages_.push_back({appended_, appended_ + size, type});
@@ -175,24 +175,40 @@ std::string_view engine::kernel_refusal() const noexcept {
 
 /// Called by OpenSSL's write. Returns false if the output cannot be appended.
 bool engine::append_output(const char* from, std::size_t size) noexcept {
-    if (kernel_sends() && !kernel_->appended(from, size)) {
-        if (!kernel_->key_update_refused()) {
-            no_memory_ = true;
-        } else if (constexpr char alert[] = {SSL3_AL_FATAL, SSL_AD_INTERNAL_ERROR};
-                   pending_.reserve(sizeof alert)) {
-            // The peer learns that the connection ends; the kernel's keys are still valid.
-            kernel_->set_next_type(SSL3_RT_ALERT);
-            if (kernel_->appended(alert, sizeof alert)) {
-                (void)pending_.append(alert, sizeof alert);
-            }
-        }
+    if (kernel_sends() && kernel_->announces_new_keys(from, size)) {
+        refuse_new_keys();
         return false;
     }
-    if (!pending_.append(from, size)) {
+    // The space first, so that the notes always match the output.
+    if (!pending_.reserve(size) || (kernel_sends() && !kernel_->appended(size))) {
         no_memory_ = true;
         return false;
     }
-    return true;
+    return pending_.append(from, size);
+}
+
+/// Ends the connection with an alert, for which the kernel's keys are still valid.
+int engine::refuse_new_keys() noexcept {
+    constexpr char alert[] = {SSL3_AL_FATAL, SSL_AD_INTERNAL_ERROR};
+    kernel_->set_next_type(SSL3_RT_ALERT);
+    if (pending_.reserve(sizeof alert) && kernel_->appended(sizeof alert)) {
+        (void)pending_.append(alert, sizeof alert);
+    }
+    return fail(-EPROTO, "the peer requires new keys, which the kernel that sends cannot take");
+}
+
+io_result engine::write_refusal() noexcept {
+    if (const io_result refused = refusal(); refused < 0) {
+        return refused;
+    }
+    if ((SSL_get_shutdown(ssl_) & SSL_SENT_SHUTDOWN) != 0) {
+        return io_result(-EPIPE);
+    }
+    // New keys would have to be announced before the next data (RFC 8446, 4.6.3).
+    if (kernel_sends() && SSL_get_key_update_type(ssl_) != SSL_KEY_UPDATE_NONE) [[unlikely]] {
+        return io_result(refuse_new_keys());
+    }
+    return io_result(0);
 }
 
 /// Called by OpenSSL when the keys of application data are known. What was encrypted before must be

@@ -117,8 +117,8 @@ public:
     [[nodiscard]] const std::string& last_error() const noexcept { return c_->engine.last_error(); }
 
     /// Whether the kernel encrypts what this connection sends: see
-    /// context::prefer_kernel_sending(). Then update_keys() returns -EOPNOTSUPP, and a peer that
-    /// requires new keys ends the connection: -EPROTO.
+    /// context::prefer_kernel_sending(). Then update_keys() returns -EOPNOTSUPP, and if the
+    /// peer has required new keys, the next write ends the connection: -EPROTO.
     [[nodiscard]] bool kernel_sends() const noexcept { return c_->engine.kernel_sends(); }
     /// After the handshake: why the kernel does not encrypt although the context prefers it, such
     /// as "the kernel has no TLS (module tls)". Otherwise an empty string.

@@ -82,8 +82,8 @@ public:
     }
     [[nodiscard]] bool kernel_sends() const noexcept { return kernel_ && kernel_->active(); }
     [[nodiscard]] std::string_view kernel_refusal() const noexcept;
-    /// Why data cannot be written, or 0.
-    [[nodiscard]] io_result write_refusal() const noexcept;
+    /// Why data cannot be written, or 0. May append an alert to the output.
+    [[nodiscard]] io_result write_refusal() noexcept;
 
     /// A transfer begins or ends. In between, other contexts must not use the connection.
     void begin_transfer() noexcept;
@@ -131,6 +131,7 @@ private:
     [[nodiscard]] io_result refusal() const noexcept;
     step outcome(int result) noexcept;
     int fail(int error, std::string_view why, const char* detail = nullptr) noexcept;
+    int refuse_new_keys() noexcept;
     bool append_output(const char* from, std::size_t size) noexcept;
     bool start_kernel_sending(const void* keys) noexcept;
     io_result send_pending_now() noexcept;

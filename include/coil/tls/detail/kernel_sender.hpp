@@ -34,12 +34,12 @@ public:
 
     /// The type of the next message that OpenSSL writes; 0: application data.
     void set_next_type(unsigned char type) noexcept { next_type_ = type; }
-    /// Notes a message that is appended to the output. Returns false without memory, or if the
-    /// message announces new keys, which cannot be handed over.
-    bool appended(const char* message, std::size_t size) noexcept;
+    /// Whether this message, which OpenSSL writes, announces new keys.
+    [[nodiscard]] bool announces_new_keys(const char* message, std::size_t size) const noexcept;
+    /// Notes a message that is appended to the output. Returns false without memory.
+    bool appended(std::size_t size) noexcept;
     void sent(std::size_t size) noexcept;
     void forget_output() noexcept;
-    [[nodiscard]] bool key_update_refused() const noexcept { return key_update_refused_; }
 
     /// The type of the output's first byte, and how many of its first `size` bytes have it.
     [[nodiscard]] unsigned char type() const noexcept;
@@ -54,7 +54,6 @@ private:
 
     int fd_;
     bool active_ = false;
-    bool key_update_refused_ = false;
     unsigned char next_type_ = 0;
     std::uint64_t appended_ = 0;
     std::uint64_t sent_ = 0;

@@ -48,6 +48,9 @@ template <class Transport>
 task<io_result> send_file(connection<Transport>& c, int file, std::uint64_t offset,
                           std::size_t count) {
     if (const io_result refused = c.engine.write_refusal(); refused < 0) {
+        if (c.engine.has_output()) {
+            co_await flush(c); // an alert
+        }
         co_return refused;
     }
     if (const int error = coil::detail::check_offset(file, offset); error < 0) {
