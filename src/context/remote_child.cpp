@@ -45,11 +45,11 @@ void remote_child_owner::moved_to(event_loop* loop) noexcept {
     }
 }
 
-/// The request was made on behalf of a task that waits in next() of a generator. Before the request
-/// has been met, the owner of the generator destroys it, and that destructor waits, too. The task
-/// in next() is then blocked on this loop until the destructor returns. The destructor becomes the
-/// cause of the request, in place of the task's own request. A cycle through the task leads through
-/// this loop, on which the destructor waits, so it is still found.
+/// For a request that was made on behalf of a task that waits in next() of a generator: before the
+/// request has been met, the owner of the generator destroys the generator, and that destructor
+/// waits, too. The task in next() is then blocked on this loop until the destructor returns. Here
+/// the destructor becomes the cause of the request, in place of the task's own request. A cycle
+/// through the task leads through this loop, on which the destructor waits, so it is still found.
 void remote_child_owner::add_destructor_as_cause() noexcept {
     if (current_loop == nullptr) {
         return;
