@@ -154,9 +154,10 @@ bool task_list::hold_known_owners() noexcept {
     return all_known;
 }
 
-/// The same for the remote operations whose owner is unknown: searches the frames of all tasks for
-/// the one whose memory contains the await. The owner is recorded, so that no further search is
-/// needed. What is awaited in a scope that nothing joins is destroyed, as when the scope is left.
+/// The same for the remote operations whose owner is unknown, which are below a scope that nothing
+/// joins: the owner is the task in one of whose frames the scope lies. It is recorded, so that no
+/// further search is needed. What the scope's children await is destroyed rather than asked to
+/// stop, as when the scope is left.
 bool task_list::hold_found_owners() noexcept try {
     frame_owners owners;
     owners.add(*this, [](const auto&...) noexcept {});

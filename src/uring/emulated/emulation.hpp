@@ -236,7 +236,7 @@ private:
     bool last_is_limit_ = false;
     bool open_chain_fails_ = false;
     bool open_chain_drains_ = false;
-    bool drains_next_ = false;    // the next chain to be read
+    bool drains_next_ = false;    // the next chain to be read drains
     bool drain_disabled_ = false; // an entry had cqe_skip_success: io_drain is -EOPNOTSUPP
     bool draining_ = false;       // a drain is deferred or active
     request* due_ = nullptr;
