@@ -70,7 +70,7 @@ admin_registration::admin_registration(io_context& context, const std::string& p
         refuse("no admin_socket");
     }
 }
-// The destructors that the headers declare do something in the sources that these replace, so they
+// The headers declare these destructors because they do something in the replaced sources; so they
 // are not trivial here either.
 admin_registration::~admin_registration() {}
 
