@@ -260,8 +260,8 @@ void event_loop::run() {
         ~ending() {
             loop.leave_round();
             loop.signals_.checks.interval_ns = 0;
-            // The run may end in a wait, at the end of its round. The next run must not count as
-            // that wait.
+            // The run may end while the loop waits, when its round ends. That wait must not go on
+            // in the next run.
             loop.signals_.lonely_waits.end();
             loop.end_running();
         }

@@ -181,7 +181,7 @@ bool task_list::hold_found_owners() noexcept try {
 
 void task_list::hold_back() noexcept {
     const bool has_searched = tree_unknown_ && holds_back();
-    all_holders_known_ = false; // a request may end an operation at once: await_ends()
+    all_holders_known_ = false; // a request may end an operation, and call await_ends(), at once
     may_hold_back_less_ = false;
     for (away_node* each = away_; each != nullptr; each = each->next) {
         each->visited_ = away_node::visit::none; // await_ends() ignores it until it is visited

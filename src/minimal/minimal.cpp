@@ -1,7 +1,7 @@
-// coil::minimal: replaces the sources of coil that most programs need only to be observed, and the
-// epoll backend. A linker takes what an object file of the program defines and does not look for it
-// in libcoil.a, so the replaced sources and all that only they use are not linked. Each of them
-// contains nothing else that a program may refer to.
+// coil::minimal: replaces the sources of coil that most programs need only for observability, and
+// the epoll backend. A linker takes what an object file of the program defines and does not look
+// for it in libcoil.a, so the replaced sources and all that only they use are not linked. Each of
+// them contains nothing else that a program may refer to.
 //
 // An option whose part is missing is an error. An environment variable is not: it prints a line,
 // because it may be meant for other programs.

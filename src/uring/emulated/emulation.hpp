@@ -147,8 +147,8 @@ private:
     void announce_pending() noexcept;
 
     // waiting
-    /// When an enter that waits returns although completions are missing, by the clock of the
-    /// backend.
+    /// The times, by the backend's clock, at which a waiting enter returns although completions are
+    /// missing.
     struct wait_limits {
         std::int64_t deadline = emulated_backend::never;
         std::int64_t minimum = 0; // until then completions are collected; 0: no minimum
