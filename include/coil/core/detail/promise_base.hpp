@@ -152,7 +152,7 @@ public:
     }
 
     [[nodiscard]] bool is_root() const noexcept { return (origin_ & is_owner) != 0; }
-    /// Whether it is awaited by a task, its `parent`, and has the root and the token from that.
+    /// Whether it is awaited by a task, its `parent`, and inherits that task's root and token.
     [[nodiscard]] bool is_plain_child() const noexcept { return kind() == is_root_promise; }
     [[nodiscard]] task_owner& owner() const noexcept { return *as<task_owner>(); }
 
@@ -190,13 +190,14 @@ public:
     };
     union {
         task_link link;                         // of a top-level task: its state
-        std::coroutine_handle<>* owning_handle; // of an awaited task: owns the frame
+        std::coroutine_handle<>* owning_handle; // of an awaited task: the owner of the frame
     };
 
 private:
     friend class running_task;
 
-    // The values of `below_` other than a task's promise and, with the bit set, a nested_await.
+    // `below_` is `nothing`, or points to a task's promise, or with the bit is_nested to a
+    // nested_await.
     static constexpr std::uintptr_t nothing = 0;
     static constexpr std::uintptr_t is_nested = 1;
 

@@ -27,7 +27,8 @@ protected:
     /// this thread.
     void attach(inplace_stop_token token, callback f) noexcept;
 
-    /// When this returns, the callback is not running and will not run, unless it is the caller.
+    /// When this returns, the callback is not running and will not run. Exception: the callback
+    /// itself may call this.
     void detach() noexcept;
 
     [[nodiscard]] bool attached() const noexcept { return source_ != nullptr; }
