@@ -57,9 +57,9 @@ private:
 /// cancellation.
 ///
 /// Work that ends before the limit returns its own result or exception. The limit counts from the
-/// co_await. As with when_all, the work must stay on its context, and a limited join_handle passes
-/// the stop on to its task. If there is no memory for the timer, the work is asked to stop and
-/// waited for, and the await throws std::bad_alloc.
+/// co_await. As with when_all, the work must stay on its context, and the task of a limited
+/// join_handle is asked to stop as well. If there is no memory for the timer, the work is asked to
+/// stop and waited for, and the await throws std::bad_alloc.
 template <class A, class Rep, class Period>
     requires detail::limited_by_child<A>
 auto timeout(A&& work, std::chrono::duration<Rep, Period> limit) {

@@ -24,7 +24,7 @@ template <class Kept, class Awaitables>
 class when_all_range_awaitable;
 
 /// Awaits several awaitables concurrently: tasks, operations and chains, sleeps, next() of streams,
-/// join handles, other combinations. Returns their results as a std::tuple, in which std::monostate
+/// join handles, other combinators. Returns their results as a std::tuple, in which std::monostate
 /// stands for void.
 ///
 ///     auto [user, orders, n] = co_await when_all(load(id), find_orders(id), io::read(fd, buf));

@@ -22,7 +22,7 @@
 ///     trace::write("/tmp/part.json");
 ///
 /// Each thread (of the first 256) records into a ring of its own, whose oldest events are
-/// overwritten: the memory is bounded, and a trace shows the time before it was written. All
+/// overwritten: the memory is bounded, and a trace shows the last events before it was written. All
 /// functions may be called from any thread.
 namespace coil::trace {
 

@@ -39,7 +39,8 @@ class child_wait;
 /// std::errc::operation_canceled: the result of a child that was destroyed.
 [[nodiscard]] std::exception_ptr cancelled_child() noexcept;
 [[noreturn]] void throw_cancelled_wait();
-/// One coroutine at a time awaits a child, on the child's context.
+/// Terminates the program if this is not the thread of the child's context, or if another coroutine
+/// already awaits the child.
 void check_child_wait(child_state_base& child) noexcept;
 
 /// A base class, so that it is constructed before task_owner, which needs its token.
@@ -71,7 +72,7 @@ public:
     [[nodiscard]] nursery* owner() const noexcept { return nursery_; }
     /// For messages about the child.
     [[nodiscard]] task_label label() const noexcept { return label_of(label_.get()); }
-    /// The name of a child that has ended. It then has none.
+    /// Moves the name out of a child that has ended.
     [[nodiscard]] owned<const task_name> take_label() noexcept { return std::move(label_); }
 
     /// The next running child, or null.
@@ -218,7 +219,7 @@ public:
     }
 
     class joiner;
-    /// At most one coroutine joins it at a time.
+    /// Terminates the program if a coroutine is already joining the nursery.
     void check_unjoined() const noexcept;
 
 protected:
@@ -231,9 +232,9 @@ protected:
     /// Called before it is destroyed: resumes the joining coroutine, with `error` if there is one.
     void leave_joiner(std::exception_ptr error = nullptr, const task_label& child = {}) noexcept;
 
-    /// Reports on stderr that children are destroyed before they have ended, unless that is
-    /// intended: after a cancel(), by an exception, by a shutdown, or with the coroutine. `how`:
-    /// what the program has left out, and `remedy`: what to write.
+    /// Reports on stderr that children are destroyed before they have ended, unless that follows
+    /// from a cancel(), an exception, a shutdown or the destruction of the coroutine. `how`: what
+    /// the program did; `remedy`: what it should do instead.
     [[gnu::cold]] void report_unjoined(const char* how, const char* remedy) const noexcept;
 
     /// Called when a child has ended, with its exception or null. May retain the child.

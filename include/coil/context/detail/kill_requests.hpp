@@ -89,7 +89,7 @@ private:
     destructor_waits& waits_;
     remote_child_owner* requested_ = nullptr; // to be examined
     remote_child_owner* held_up_ = nullptr;   // examined, and not destroyed
-    bool processing_ = false;                 // no coroutine runs above this on the stack
+    bool processing_ = false;                 // in process(): no coroutine is on the stack
     bool any_blocked_ = false;
     fruitless_proofs fruitless_;
 };
