@@ -44,8 +44,8 @@ void write(const std::string& file);
 
 namespace coil {
 
-/// The position in a distributed trace that a protocol carries to the next program: a trace, and a
-/// span of it.
+/// The position in a distributed trace that a protocol carries to the next program: the IDs of the
+/// trace and of one of its spans.
 struct trace_context {
     std::uint64_t trace_high = 0; ///< the 128 bits of the trace's id
     std::uint64_t trace_low = 0;

@@ -48,8 +48,9 @@ struct child_stop {
     inplace_stop_source stop_;
 };
 
-/// A child of a nursery and its result. It has two owners: the nursery, until the child has ended,
-/// and a child_handle. All of it is used on the nursery's context only, except cancel().
+/// A child of a nursery and its result. It has two owners: the nursery, until the child has ended
+/// (a completion_queue: until its result is taken), and a child_handle. All of it is used on the
+/// nursery's context only, except cancel().
 ///
 /// States: queued (the nursery is full) -> running -> ended. An ended child is in no list.
 class child_state_base : child_stop, public task_owner, queue_node, list_node<child_state_base> {
@@ -80,7 +81,7 @@ public:
         return list_node<child_state_base>::next;
     }
 
-    /// Called once by each of the two owners.
+    /// Called once by each owner.
     void release() noexcept {
         if (--owners_ == 0) {
             destroy_state();
@@ -201,7 +202,8 @@ public:
     /// Destroys all children; queued ones never run.
     void destroy_children() noexcept;
 
-    /// The nearest root above the await that joins the nursery, or null.
+    /// The nearest root above the await that joins the nursery; null if unknown, or if this is not
+    /// the owner thread.
     [[nodiscard]] promise_base* awaiting_root() const noexcept;
     /// The same, but also null unless the nursery is known to be a local variable of the coroutine
     /// that joins it, or of the coroutine that awaits that one.
@@ -336,8 +338,8 @@ protected:
     ~joiner();
 
     /// Called by await_resume(). Returns `empty` if no child is left, `result` after wake_joiner(),
-    /// `expired` if the wait was given up, `gone` if the nursery was destroyed, with or without an
-    /// error.
+    /// `expired` if the wait was given up, `gone` if the nursery was destroyed first, with or
+    /// without an error.
     [[nodiscard]] outcome finish() noexcept;
     [[nodiscard]] std::exception_ptr take_error() noexcept {
         return coil::detail::exchange(error_, nullptr);

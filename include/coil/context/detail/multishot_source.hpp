@@ -74,8 +74,9 @@ private:
 /// It belongs to the context of the first next(), and everything happens on that context's thread.
 ///
 /// A derived class calls close() in its destructor and provides
-/// - `prepare()`: fills in the request. Returns 0, or -errno to return that instead of submitting,
-///   or `deferred` if resume() will be called later;
+/// - `prepare()`: fills in the request. Returns 0; or -errno, which next() then returns, and
+/// nothing
+///   is submitted; or `deferred` if resume() will be called later;
 /// - `arrived()`: a completion has arrived. Returns false to ignore it;
 /// - `discard()`: destroys a result that will not be taken;
 /// - `is_scarce()`: whether others may soon wait for the resources of its results.

@@ -31,7 +31,7 @@ public:
     /// owns it.
     [[nodiscard]] bool withdraw() noexcept { return claim_.claim(); }
     /// Called on the awaiting thread if withdraw() has failed: waits until the context that has
-    /// taken a request from the ticket no longer uses the awaiter, a few instructions.
+    /// taken a request from the ticket no longer uses the awaiter, which takes a few instructions.
     void wait_until_noted() const noexcept {
         for (backoff wait; is_requesting_.load(std::memory_order_acquire); wait.once_more()) {
         }

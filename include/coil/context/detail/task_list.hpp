@@ -149,7 +149,8 @@ public:
     // ---- a shutdown
 
     /// Asks all remote operations to end. Afterwards a task that owns the await of an outstanding
-    /// remote operation is held back; all others are listed. Visits all awaits.
+    /// remote operation is held back; all others are listed. If the owner of such an await is
+    /// unknown, all tasks but the remote children are held back. Visits all awaits.
     void hold_back() noexcept;
     [[nodiscard]] bool holds_back() const noexcept { return !held_back_.empty(); }
     /// Whether there is an await whose owner only a search of the frames may find.

@@ -130,7 +130,7 @@ public:
             parent->below_ = nothing;
         }
     }
-    /// The same for a plain child.
+    /// The same for a child for which is_plain_child() is true.
     void end_below_task() const noexcept { parent->below_ = nothing; }
     void awaits(nested_await& what) noexcept {
         below_ = reinterpret_cast<std::uintptr_t>(&what) | is_nested;
