@@ -22,8 +22,8 @@ namespace coil {
 /// rethrown when all calls have ended. Further exceptions go to the context's
 /// on_unhandled_exception unless they only report a cancellation. A stop of the awaiting task has
 /// the same effect, with std::errc::operation_canceled as the exception. The range and `f` are kept
-/// until the await ends: temporaries by value, a named range by reference. Each element is passed
-/// to `f` as dereferencing the iterator returns it. A limit of 0 counts as 1.
+/// until the await ends: temporaries by value, a named range by reference. `f` is called with the
+/// result of dereferencing the iterator. A limit of 0 counts as 1.
 template <class Range, class F>
     requires(!detail::is_generator<std::remove_cvref_t<Range>> &&
              detail::calls_each<Range, std::size_t, F>)

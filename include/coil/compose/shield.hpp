@@ -50,7 +50,7 @@ auto shield(A&& work) {
 }
 
 #if defined(COIL_CHECK_LIFETIMES)
-/// The same for a task, which the compiler can check only if it is passed by value.
+/// The same for a task. It is passed by value, so that the compiler can check lifetimes.
 template <class T>
 COIL_CORO_COPIES auto shield(task<T> work COIL_LIFETIMEBOUND) {
     return shielded_awaitable<task<T>>(std::move(work));

@@ -83,7 +83,7 @@ auto timeout_at(A&& work, std::chrono::time_point<Clock, Duration> deadline) {
 }
 
 #if defined(COIL_CHECK_LIFETIMES)
-/// The same for tasks, which the compiler can check only if they are passed by value.
+/// The same for tasks. They are passed by value, so that the compiler can check lifetimes.
 template <class T, class Rep, class Period>
 COIL_CORO_COPIES auto timeout(task<T> work COIL_LIFETIMEBOUND,
                               std::chrono::duration<Rep, Period> limit) {

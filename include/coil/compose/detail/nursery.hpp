@@ -231,7 +231,8 @@ protected:
     [[nodiscard]] std::size_t& limit() noexcept { return limit_; }
     [[nodiscard]] inplace_stop_source& stop_source() noexcept { return stop_; }
 
-    /// Called before it is destroyed: resumes the joining coroutine, with `error` if there is one.
+    /// Called before the nursery is destroyed: resumes the joining coroutine, with `error` if there
+    /// is one. Without a joining coroutine, reports `error`.
     void leave_joiner(std::exception_ptr error = nullptr, const task_label& child = {}) noexcept;
 
     /// Reports on stderr that children are destroyed before they have ended, unless that follows
@@ -266,7 +267,8 @@ private:
             unlink();
         }
     }
-    /// The newest of the running children, or null. Ends visits whose cursor is in front of it.
+    /// The newest of the running children, or null. Ends visits whose cursor is in front of that
+    /// child.
     [[nodiscard]] child_state_base* first_child() noexcept {
         while (children_ != nullptr && children_->is_cursor()) {
             children_->unlink();

@@ -28,7 +28,7 @@ struct multishot_result {
     std::uint32_t flags = 0;
     std::uint64_t extra = 0;
 
-    /// Flag in `extra`: the result owns a piece of a buffer_pool.
+    /// Flag in `extra`: the result owns memory of a buffer_pool.
     static constexpr std::uint64_t buffer_mark = std::uint64_t{1} << 63;
     [[nodiscard]] bool has_buffer() const noexcept { return (extra & buffer_mark) != 0; }
 };

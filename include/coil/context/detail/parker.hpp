@@ -13,8 +13,8 @@
 
 namespace coil::detail {
 
-/// How an event loop waits when nothing is ready: it spins, lets completions coalesce, or parks (it
-/// sleeps in the kernel until a completion, a deadline or another thread). Owner thread.
+/// How an event loop waits when nothing is ready: it spins, lets completions coalesce, or parks
+/// (sleeps in the kernel until a completion, a deadline or another thread wakes it). Owner thread.
 ///
 /// A sleep is announced in the inbox before it begins, so that a thread which posts from then on
 /// signals the wake-up descriptor, whose read is in flight:

@@ -18,7 +18,7 @@ namespace coil::detail {
 struct no_environment {};
 
 /// A query, such as std::get_stop_token, that asks an environment for its stop token. Recognised by
-/// its answer for an environment without one: a token that can never be stopped.
+/// what it returns for an environment without one: a token that can never be stopped.
 template <class Query>
 concept asks_for_stop_token = requires(const Query& query, const no_environment& env) {
     { query(env).stop_possible() } -> std::convertible_to<bool>;

@@ -37,8 +37,8 @@ private:
     template <class, class>
     friend class basic_stop_state;
 
-    /// If the node is a stop_relay, the state of the source to which it passes a request on;
-    /// otherwise null.
+    /// If the node is a stop_relay, the state of the source to which it relays a request; otherwise
+    /// null.
     static basic_stop_state<stop_callback_base>* relayed_to(stop_callback_base& node) noexcept;
     /// Called when the callbacks of that source have run. May destroy the node.
     static void relay_done(stop_callback_base& node) noexcept;
