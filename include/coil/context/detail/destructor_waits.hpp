@@ -68,7 +68,8 @@ public:
         friend class destructor_waits;
 
         destructor_waits& all_;
-        const scope* const enclosing_; // the enclosing scope on this thread's stack, ends later
+        // the enclosing scope on this thread's stack, which ends later
+        const scope* const enclosing_;
     };
 
     /// The request to destroy a remote child, whether it has been made or not.
