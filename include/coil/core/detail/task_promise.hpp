@@ -122,7 +122,8 @@ public:
     result<T> outcome;
 };
 
-/// For a task<T> that is refused, without further errors.
+/// The promise of a task<T> whose T is not allowed: the static_assert in ~task() is then the only
+/// error.
 template <class T>
     requires(!can_be_a_result<T>)
 class task_promise<T> final : public promise_base {
