@@ -29,13 +29,14 @@ inline constexpr bool number_or_pointer =
 ///     any_executor own(std::in_place_type<new_thread_executor>);   // owns it, as do its copies
 ///
 /// Constructed from a named executor, it refers to that executor, which must outlive it.
-/// Constructed from a temporary or with std::in_place_type, which executors that cannot be moved
-/// need, it and its copies share ownership of the executor; the last copy destroys it. A coroutine
-/// that runs on the executor does not keep it alive.
+/// Constructed from a temporary, or with std::in_place_type (for executors that cannot be moved),
+/// it shares ownership of the executor with its copies; the last of them destroys the executor. A
+/// coroutine that runs on the executor does not keep it alive.
 ///
 /// Two objects are equal if they hold the same executor, or executors of one type that are equal by
 /// its operator==, owned or not. Submitting to an empty any_executor throws std::logic_error.
-/// Submitting allocates no memory beyond what the executor itself allocates.
+/// execute() allocates space for the function. Coroutines are submitted without an allocation,
+/// except those of the executor itself and one for an executor that accepts only functions.
 ///
 /// Threading: the object is no more thread-safe than a pointer; the executor it refers to is
 /// thread-safe.
