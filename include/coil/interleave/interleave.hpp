@@ -42,8 +42,8 @@ inline constexpr std::size_t default_interleave_width = 16;
 /// is faster.
 ///
 /// `out` is one of
-/// - a random access range: element i is assigned the result of key i as soon as it is known. Its
-///   elements must exist; a range that is too short terminates the program;
+/// - a random access range: element i is assigned the result of key i as soon as it is known. A
+///   range with fewer elements than there are keys terminates the program;
 /// - a random access iterator: the same without the check;
 /// - another output iterator, such as std::back_inserter: written in order.
 ///
