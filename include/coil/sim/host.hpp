@@ -48,9 +48,9 @@ public:
     /// Its address in the world's network: 10.0.0.n or fd00::n.
     [[nodiscard]] net::inet_address address(std::uint16_t port, int family = AF_INET) const;
 
-    /// Returns one of its contexts, created on first use: the counterpart of a thread of the
-    /// program. The world drives it; never call run() or start() on it. A crash ends it: call
-    /// context() again after the restart. Throws std::logic_error while the host is down.
+    /// Returns one of its contexts, created on first use. The world drives it; never call run() or
+    /// start() on it. A crash ends it: call context() again after the restart. Throws
+    /// std::logic_error while the host is down.
     [[nodiscard]] io_context& context(std::size_t index = 0);
 
     /// Creates another context with its own options. Only the options about the ring, direct
@@ -136,8 +136,8 @@ public:
     /// decides whether nothing, everything, or some sectors and some names survive. If called
     /// during a turn (from a task of any host), it takes effect at the end of the turn.
     void crash();
-    /// Restores power and calls the function given to on_start(). Nothing else runs until a task
-    /// is spawned. No effect on a host that is up.
+    /// Restores power and calls the function given to on_start(); without one, nothing runs until
+    /// a task is spawned. No effect on a host that is up.
     void restart();
     [[nodiscard]] bool is_up() const noexcept;
     /// Sets the boot function, replacing an earlier one: called now if the host is up, and by each
