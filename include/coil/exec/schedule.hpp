@@ -39,14 +39,14 @@ inline detail::hop_awaiter schedule(const any_executor& ex) noexcept {
 /// does not destroy the task: it ends by itself.
 ///
 /// Errors: if the executor was shut down, the task continues on the context or executor that it
-/// came from, which must still exist, and the await throws std::system_error with
-/// std::errc::operation_canceled. Exceptions of the executor propagate, for example if no thread
-/// can be created. A child of when_all, when_any, scope or timeout(task, d) cannot leave its
-/// parent's context: std::logic_error.
+/// came from (an executor must still exist), and the await throws std::system_error with
+/// std::errc::operation_canceled. If the context that it came from has ended or does not run, the
+/// task continues on the thread on which the executor drops it, outside of any context. A context
+/// that ends destroys tasks that are moving to it.
 ///
-/// If that context has ended or does not run, the task continues on the thread on which the
-/// executor drops it, outside of any context. A context that ends destroys tasks that are moving
-/// to it.
+/// Exceptions of the executor propagate, for example if no thread can be created. A child of
+/// when_all, when_any, scope or timeout(task, d) cannot leave its parent's context:
+/// std::logic_error.
 ///
 /// Cancellation: a stop request does not prevent the move.
 ///

@@ -156,7 +156,7 @@ private:
     static bool is_still_away(away_node& node, request what) noexcept {
         auto& self = static_cast<on_awaiter&>(node);
         if (self.is_elsewhere() && self.ask_to_end(what)) {
-            self.end_without_result(ending::not_run); // on this thread: into the ready queue
+            self.end_without_result(ending::not_run); // makes the awaiting coroutine ready
         }
         return self.is_elsewhere();
     }
@@ -188,7 +188,7 @@ private:
     bool ask_to_end(request what) noexcept {
         outside_.reset(); // waits for withdraw_stopped()
         if (start_ == nullptr) {
-            return false; // it is on its way back
+            return false; // a stop request has withdrawn it
         }
         if (!is_kill_requested() && start_->withdraw()) {
             start_ = nullptr; // now owned by the executor
