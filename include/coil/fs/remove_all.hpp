@@ -9,8 +9,8 @@
 namespace coil::fs {
 
 /// Removes `p` and, if it is a directory, its content; returns the number of files and directories
-/// removed, 0 if `p` does not exist. Symbolic links are removed, not followed, including `p`:
-/// "link/" fails with ENOTDIR. A `p` that ends in "." or "..", which cannot be removed, fails with
+/// removed, 0 if `p` does not exist. Symbolic links are removed, not followed, even if `p` is one;
+/// "link/" fails with ENOTDIR. A `p` that ends in "." or ".." cannot be removed: it fails with
 /// EINVAL before anything is removed, "/" with EBUSY.
 ///
 /// A few concurrent jobs of default_blocking_pool() do the work, each of which runs for about half

@@ -63,8 +63,8 @@ COIL_CORO_WRAPPER inline task<> write_file(path p, const_buffer data COIL_LIFETI
     return write_file(std::move(p), data, write_options{.mode = mode}, ec);
 }
 
-/// For write_file: replaces the file atomically. A process that opens it, now or after a crash of
-/// the program or the system, finds either the old content or the complete new content.
+/// For write_file: replaces the file atomically. A process that opens the file, now or after a
+/// crash of the program or the system, finds either the old content or the complete new content.
 ///
 ///     co_await fs::write_file("settings.json", text, fs::atomic_replace);
 ///
@@ -86,8 +86,9 @@ COIL_CORO_WRAPPER inline task<> write_file(path p, const_buffer data COIL_LIFETI
 /// exist, the replaced file), this function does; if it cannot read the settings, they count as
 /// enabled.
 ///
-/// Errors: EACCES for a file that is not writable, EINVAL for one that is not regular, EPERM in an
-/// append-only directory (chattr(1)), EAGAIN if other processes keep replacing the file.
+/// Errors, besides those of the calls: EACCES for a file that is not writable, EISDIR for a
+/// directory, EINVAL for another file that is not regular, EPERM for a file in an append-only
+/// directory (chattr(1)), EAGAIN if other processes keep replacing the file.
 ///
 /// The new file has no name until it is complete (O_TMPFILE), so that a crash before then leaves
 /// nothing behind. If there is no file to replace, it then gets its name (linkat(2)). Otherwise it
