@@ -34,7 +34,7 @@ struct process_output;
 /// A pipe holds 64 KiB. A child blocks when the pipe of its output is full: read while it runs, use
 /// output(), or redirect.
 ///
-/// Programs that behave differently on a terminal get one:
+/// For programs that behave differently on a terminal:
 ///
 ///     const redirect tty = redirect::terminal();
 ///     auto shell = process::spawn({"bash"}, {tty, tty, tty});
@@ -88,9 +88,8 @@ public:
     /// Reads stdout() and stderr() to their ends and waits for the process. If either has more than
     /// `limit` bytes, terminates the process as a cancelled wait() does, and throws
     /// std::errc::message_size. Closes stdin(). If standard output is not a pipe, `out` is what was
-    /// written to the pseudoterminal, if there is one; the process does not get an end-of-file on
-    /// that.
-    /// Cancellation: as for wait().
+    /// written to the pseudoterminal, if there is one; output() writes no end-of-file character to
+    /// it. Cancellation: as for wait().
     task<process_output> output(std::size_t limit = 16 * 1024 * 1024);
 
     /// Sends a signal to the process, or to its group (new_process_group). It never reaches another
