@@ -144,13 +144,13 @@ public:
     /// restart().
     void on_start(std::function<void(host&)> boot);
 
-    // Its disk, for the checks of tests. These calls take no time and are subject to no faults.
+    // The state of the host, for tests. These calls take no time and are subject to no faults.
 
     /// The content of a file, or nullopt if there is none.
     [[nodiscard]] std::optional<std::string> read_file(std::string_view path) const;
     /// Creates or replaces a file, durably; its directory must exist.
     void write_file(std::string_view path, std::string_view text);
-    /// The sorted names in a directory; empty if there is none.
+    /// The sorted names in a directory; empty if the directory does not exist.
     [[nodiscard]] std::vector<std::string> list(std::string_view directory) const;
     /// The open descriptors of its program, in order.
     [[nodiscard]] std::vector<int> open_descriptors() const;
