@@ -89,16 +89,16 @@ public:
     /// close its side keeps it waiting: use timeout(). No read may be in flight.
     COIL_CORO_WRAPPER task<io_result> shutdown() { return detail::close(*c_); }
 
-    /// TLS 1.3: uses new keys from now on and asks the peer to do the same. OpenSSL does this by
-    /// itself when a key has encrypted enough. -EOPNOTSUPP with TLS 1.2; -EAGAIN if OpenSSL cannot
-    /// do it now.
+    /// TLS 1.3: sends a KeyUpdate, uses new keys from then on, and requests the same of the peer.
+    /// OpenSSL does this by itself when a key has encrypted enough. -EOPNOTSUPP with TLS 1.2;
+    /// -EAGAIN if OpenSSL cannot do it now.
     COIL_CORO_WRAPPER task<io_result> update_keys() { return detail::update_keys(*c_); }
 
     /// A session for resume(), or an empty one. With TLS 1.3 the server sends it after the
     /// handshake: call this after a read.
     [[nodiscard]] tls::session session() const { return c_->engine.session(); }
     /// Offers a session to the server; call it before the handshake. The handshake is a full one if
-    /// the server refuses the session, or if it is the session of another name.
+    /// the server refuses the session, or if the session was established under another name.
     void resume(const tls::session& s) { c_->engine.resume(s); }
     /// Whether the handshake resumed a session.
     [[nodiscard]] bool resumed() const noexcept { return c_->engine.resumed(); }
@@ -117,8 +117,8 @@ public:
     [[nodiscard]] const std::string& last_error() const noexcept { return c_->engine.last_error(); }
 
     /// Whether the kernel encrypts what this connection sends: see
-    /// context::prefer_kernel_sending(). Then update_keys() returns -EOPNOTSUPP, and if the
-    /// peer has required new keys, the next write ends the connection: -EPROTO.
+    /// context::prefer_kernel_sending(). Then update_keys() returns -EOPNOTSUPP, and after the peer
+    /// has requested a KeyUpdate, the next write fails with -EPROTO and ends the connection.
     [[nodiscard]] bool kernel_sends() const noexcept { return c_->engine.kernel_sends(); }
     /// After the handshake: why the kernel does not encrypt although the context prefers it, such
     /// as "the kernel has no TLS (module tls)". Otherwise an empty string.
