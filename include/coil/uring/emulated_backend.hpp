@@ -226,8 +226,8 @@ protected:
             f(areas[i].data, areas[i].size, areas[i].written);
         }
     }
-    /// The same for the buffers in provided-buffer rings, which the kernel may write to at any
-    /// time.
+    /// Stores up to `room` of the buffers in provided-buffer rings, to which the backend may write
+    /// at any time, in `areas`. Returns the number of all such buffers.
     unsigned provided_buffers(request::owned* areas, unsigned room) const noexcept;
 
 private:

@@ -134,8 +134,8 @@ public:
     /// `extra_flags`. Makes no system call if there is nothing to do.
     ///
     /// `timeout` is relative (with enter_flag::abs_timer, Linux 6.12: a CLOCK_MONOTONIC time).
-    /// `min_wait_usec` (feature::min_timeout, Linux 6.12; ignored elsewhere): collect completions
-    /// for at least this long, then return as soon as there is one.
+    /// `min_wait_usec` (feature::min_timeout, Linux 6.12; ignored elsewhere): wait this long for
+    /// `min_complete` completions, then return as soon as there is one.
     ///
     /// Returns the number of entries consumed, or -errno if none was consumed and no completion is
     /// available: -EINTR (a signal), -ETIME (the timeout), -EBUSY or -EAGAIN (consume completions
