@@ -47,7 +47,7 @@ public:
     transfer& operator=(transfer&&) noexcept;
     ~transfer();
 
-    /// Waits for the header of the response, after redirects.
+    /// Waits for the header of the final response, after redirects, and returns its status code.
     [[nodiscard]] task<long> status();
     /// The header fields; complete when status() has returned.
     [[nodiscard]] const header_list& headers() const noexcept;
@@ -55,8 +55,8 @@ public:
     /// The next bytes of the body; 0 at its end.
     [[nodiscard]] task<io_result> read_some(mutable_buffer to);
 
-    /// Copies bytes of the request's body into the buffer, after waiting until there is space.
-    /// Throws curl::error (CURLE_SEND_ERROR) when the transfer has ended.
+    /// Waits until the buffer has space, then copies bytes of the request's body into it. Throws
+    /// curl::error (CURLE_SEND_ERROR) if the transfer has ended.
     [[nodiscard]] task<io_result> write_some(const_buffer from);
     /// Ends the request's body.
     [[nodiscard]] task<io_result> shutdown_write();

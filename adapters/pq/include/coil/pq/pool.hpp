@@ -39,7 +39,7 @@ struct pool_options {
 ///         co_await c->query("create temp table x (i int)");
 ///     }
 ///
-/// Connections are made when they are needed. acquire() waits, first come first served, while
+/// Connections are opened when they are needed. acquire() waits, first come first served, while
 /// `size` of them are in use. A connection that is returned broken, inside a transaction or with
 /// a call left unfinished is closed. Other state, such as `set` and temporary tables, is not reset.
 ///
