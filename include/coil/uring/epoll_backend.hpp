@@ -16,16 +16,16 @@ namespace coil::uring {
 /// - An operation on a descriptor refers to the number, not to the file. If the descriptor is
 ///   closed while an operation waits on it, the operation stays pending until it is cancelled; it
 ///   is never executed on another file that reuses the number. An operation queued for a thread
-///   keeps its number reserved until it has run. A plain close(2) is noticed later than a `close`
-///   submitted to the ring: an operation submitted just before it may be executed on the new file.
+///   keeps its number reserved until it has run. Exception: an operation submitted just before a
+///   plain close(2), rather than a `close` submitted to the ring, may be executed on the new file.
 ///   If a file is closed before the backend has seen its end (a closed peer, an error), and another
 ///   file reuses the number, the first wait on the new file may notice an event up to 2 ms late, or
 ///   not at all if the new file is also closed by a plain close(2) before that.
 /// - A multishot poll reports the state of the file at each epoll_wait(2), not the changes in
 ///   between.
 /// - A ring belongs to the process that created it; a child process cannot use it.
-/// - Cancellation by descriptor compares files. Without kcmp(2), which sandboxes forbid, two
-///   numbers count as the same file only if they name the same socket.
+/// - Cancellation by descriptor compares files. Without kcmp(2), which sandboxes often forbid, two
+///   numbers count as the same file only if they refer to the same socket.
 /// - Not supported: setup flags such as sqpoll, iopoll, sqe128, cqe32, no_mmap and no_sqarray,
 ///   completions of two sizes, eventfds for completions, restrictions, personalities, resource
 ///   tags, resizing, cloning of registered buffers, queries, a ring's registered number, buffer
