@@ -42,7 +42,7 @@ class context {
 public:
     /// For clients. Verifies the server's certificate with the system's trust store.
     [[nodiscard]] static context client();
-    /// For servers, with a certificate. Does not ask clients for certificates.
+    /// For servers, with a certificate. Does not request certificates from clients.
     [[nodiscard]] static context server(const certificate& own);
     /// The same with the files of certificate::from_files().
     [[nodiscard]] static context server(const std::string& certificate_file,
@@ -68,8 +68,8 @@ public:
     /// reload a certificate that was renewed.
     context& use_certificate(const certificate& own);
     context& use_certificate(const std::string& certificate_file, const std::string& key_file);
-    /// Sets a server's certificate for clients that ask for this name (SNI). "*.example.org" is
-    /// used for every name with one more label. Clients that ask for another name get the
+    /// Sets a server's certificate for clients that request this name (SNI). "*.example.org" is
+    /// used for every name with one more label. Clients that request another name get the
     /// certificate of use_certificate().
     context& use_certificate_for(std::string_view name, const certificate& own);
 

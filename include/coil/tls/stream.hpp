@@ -85,8 +85,8 @@ public:
     }
     /// byte_stream: sends close_notify. Reading continues; the transport stays open.
     COIL_CORO_WRAPPER task<io_result> shutdown_write() { return detail::close_writing(*c_); }
-    /// Sends close_notify and reads until the peer's, discarding data: 0. A peer that does not
-    /// close its side keeps it waiting: use timeout(). No read may be in flight.
+    /// Sends close_notify and reads until the peer's close_notify, discarding data: 0. It waits for
+    /// as long as the peer does not close its side: use timeout(). No read may be in flight.
     COIL_CORO_WRAPPER task<io_result> shutdown() { return detail::close(*c_); }
 
     /// TLS 1.3: sends a KeyUpdate, uses new keys from then on, and requests the same of the peer.
@@ -103,9 +103,9 @@ public:
     /// Whether the handshake resumed a session.
     [[nodiscard]] bool resumed() const noexcept { return c_->engine.resumed(); }
 
-    /// The application protocol that was chosen, or an empty string.
+    /// The application protocol that was negotiated (ALPN), or an empty string.
     [[nodiscard]] std::string_view alpn() const noexcept { return c_->engine.alpn(); }
-    /// The name that the client asked for, or an empty string.
+    /// The name that the client requested (SNI), or an empty string.
     [[nodiscard]] std::string_view server_name() const noexcept { return c_->engine.server_name(); }
     /// The protocol version, such as "TLSv1.3".
     [[nodiscard]] std::string_view version() const noexcept { return c_->engine.version(); }

@@ -82,7 +82,7 @@ public:
     }
     [[nodiscard]] bool kernel_sends() const noexcept { return kernel_ && kernel_->active(); }
     [[nodiscard]] std::string_view kernel_refusal() const noexcept;
-    /// Why data cannot be written, or 0. May append an alert to the output.
+    /// The error with which a write would fail now, or 0. May append an alert to the output.
     [[nodiscard]] io_result write_refusal() noexcept;
 
     /// A transfer begins or ends. In between, other contexts must not use the connection.
