@@ -31,9 +31,9 @@ class easy;
 ///     co_await t.shutdown_write();
 ///     const curl::response r = co_await t.finish();
 ///
-/// Errors: every await throws curl::error if the transfer has failed; what was received before can
-/// be read first. The results of read_some() and write_some() are not negative, except -ETIMEDOUT
-/// under timeout().
+/// Errors: if the transfer has failed, awaits throw curl::error, but data that was received before
+/// the failure can still be read. read_some() and write_some() return no negative results, except
+/// -ETIMEDOUT under timeout().
 ///
 /// Threading: that of its client. One task may read while another writes.
 ///

@@ -41,9 +41,9 @@ public:
     /// Closes the connection. Precondition: no coroutine awaits one of its members.
     ~connection();
 
-    /// Appends a message to the send buffer. Waits only while options::max_unsent bytes are
-    /// unsent. Throws error::kind::invalid for a subject with blanks or a payload that the server
-    /// does not accept, and error::kind::connection once the connection is closed.
+    /// Appends a message to the send buffer. Waits only while more than options::max_unsent bytes
+    /// are unsent. Throws error::kind::invalid for a subject with blanks or a payload that the
+    /// server does not accept, and error::kind::connection once the connection is closed.
     [[nodiscard]] task<> publish(std::string subject, std::string payload,
                                  std::string reply_to = {});
 
