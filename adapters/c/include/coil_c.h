@@ -71,7 +71,7 @@ int coil_context_run_once(coil_context* ctx, int timeout_ms);
 
 /** Makes coil_context_run() or coil_context_run_once() return after the current callback; if
  *  neither is running, the next call of one of them returns immediately. Callbacks that are due are
- *  not lost: the call after that calls them. Any thread. */
+ *  not lost: they are called when the context runs again. Any thread. */
 int coil_context_stop(coil_context* ctx);
 
 /** Calls f(ctx, user) once on the thread that runs the context, after the functions that the

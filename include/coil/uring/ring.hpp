@@ -85,12 +85,11 @@ public:
     //     [acquired_, head + N) the free entries
     //
     // Every entry is in exactly one state: committed, acquired by a caller, or free. acquire()
-    // returns the entry at position acquired_. commit() needs an acquired entry, so
-    // tail_ < acquired_ and the content of position tail_ is meaningless: overwriting it loses
-    // nothing. abandon() likewise writes to acquired_ - 1 >= tail_, which becomes a free position.
-    // When the kernel consumes entries, the positions [head, head') become [head + N, head' + N),
-    // the end of the free ones, and hold exactly the consumed entries. Hence every order of calls
-    // is correct.
+    // returns the entry at position acquired_. commit() needs an acquired entry, so tail_ <
+    // acquired_ and the content of position tail_ is meaningless: overwriting it loses nothing.
+    // abandon() likewise writes to acquired_ - 1 >= tail_, which becomes a free position. When the
+    // kernel consumes entries, the positions [head, head') become [head + N, head' + N), the end of
+    // the free ones, and hold exactly the consumed entries. Hence every order of calls is correct.
 
     /// Queues an acquired entry for the next submission, after those already committed.
     void commit(sqe* s) noexcept {

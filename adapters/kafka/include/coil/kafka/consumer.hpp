@@ -34,7 +34,7 @@ using on_assigned = std::function<task<>(std::vector<position>&)>;
 /// message is lost: a later next() returns it. A cancelled commit may take effect nevertheless.
 class consumer {
 public:
-    /// Subscribes to topics; a name that begins with '^' is a regular expression for names. Throws
+    /// Subscribes to topics; one that begins with '^' is a regular expression for names. Throws
     /// error for a property that librdkafka does not accept. Offsets are committed by commit()
     /// only, unless "enable.auto.commit" is given. Precondition: called on a context.
     consumer(config properties, const std::vector<std::string>& topics,

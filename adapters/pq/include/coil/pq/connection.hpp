@@ -98,9 +98,9 @@ public:
             in_transaction(open, f), [&](bool failed) { return end_transaction(open, failed); });
     }
 
-    /// Runs `f(p)`, which returns a task, in pipeline mode; returns its value. Results that it has
-    /// not fetched are awaited, and the first error among them is thrown. If it throws, statements
-    /// that are outstanding are cancelled.
+    /// Runs `f(p)`, which returns a task, in pipeline mode; returns the value of the task. Results
+    /// that the task has not fetched are awaited, and the first error among them is thrown. If the
+    /// task throws, outstanding statements are cancelled.
     template <std::invocable<pq::pipeline&> F>
     [[nodiscard]] std::invoke_result_t<F&, pq::pipeline&> pipeline(F f) {
         const detail::session::call exchange(*session_);

@@ -45,7 +45,7 @@ struct pool_options {
 ///
 /// Threading: all members may be called on any context. Lifetime: the pool must outlive its leases
 /// and the calls in progress. Cancellation: as for connection; a task that waits for a connection
-/// stops immediately. Errors: those of connection::connect().
+/// stops waiting immediately. Errors: those of connection::connect().
 class pool {
 public:
     /// The exclusive use of a connection, which its destructor returns to the pool. Move-only.
