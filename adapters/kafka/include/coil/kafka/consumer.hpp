@@ -15,8 +15,8 @@ namespace detail {
 class consumer_client;
 }
 
-/// A function that is called when partitions are assigned to a consumer. It may change the offsets,
-/// for example to those that are stored in a database.
+/// A function that consumer::next() calls when partitions are assigned to the consumer. It may
+/// change the offsets, for example to those that are stored in a database.
 using on_assigned = std::function<task<>(std::vector<position>&)>;
 
 /// A member of a consumer group, as an asynchronous range:
@@ -35,8 +35,9 @@ using on_assigned = std::function<task<>(std::vector<position>&)>;
 class consumer {
 public:
     /// Subscribes to topics; one that begins with '^' is a regular expression for names. Throws
-    /// error for a property that librdkafka does not accept. Offsets are committed by commit()
-    /// only, unless "enable.auto.commit" is given. Precondition: called on a context.
+    /// error if "group.id" is missing or librdkafka does not accept a property. Offsets are
+    /// committed only by commit() and commit_positions(), unless "enable.auto.commit" is "true".
+    /// Precondition: called on a context.
     consumer(config properties, const std::vector<std::string>& topics,
              on_assigned assigned = nullptr);
     consumer(consumer&&) noexcept;

@@ -42,8 +42,8 @@ public:
     ~connection();
 
     /// Appends a message to the send buffer. Waits only while more than options::max_unsent bytes
-    /// are unsent. Throws error::kind::invalid for a subject with blanks or a payload that the
-    /// server does not accept, and error::kind::connection once the connection is closed.
+    /// are unsent. Throws error::kind::invalid for a subject with blanks or a payload larger than
+    /// the server accepts, and error::kind::connection once the connection is closed.
     [[nodiscard]] task<> publish(std::string subject, std::string payload,
                                  std::string reply_to = {});
 

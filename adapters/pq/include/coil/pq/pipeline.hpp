@@ -44,7 +44,7 @@ public:
     pipeline& operator=(const pipeline&) = delete;
 
     /// Queues one statement, with the parameters that `parameters` describes. Throws
-    /// connection_error.
+    /// connection_error, or pq::error if libpq refuses the statement.
     template <class... T>
     void query(std::string sql, const T&... values) {
         push(std::move(sql), {}, parameters::of(values...));

@@ -57,7 +57,8 @@ public:
     /// Begins an exchange: awaits ready(), then marks the exchange as unfinished.
     task<> begin();
     /// Sends a statement within an exchange: `sql`, or the prepared statement named `prepared`, for
-    /// which `sql` is the text that error messages show. Throws connection_error.
+    /// which `sql` is the text that error messages show. Throws connection_error, or error if libpq
+    /// refuses the statement.
     void send(const std::string& sql, const std::string& prepared = {},
               const parameters& values = {});
     /// Ends an exchange: receives every result that is outstanding, and returns the first failed
@@ -68,12 +69,13 @@ public:
     /// A round trip; leaves the exchange unfinished if it fails.
     task<> probe();
 
-    /// Waits for events of poll(2), at least POLLIN, and receives. Throws connection_error, or
-    /// operation_canceled.
+    /// Waits for `events` of poll(2), which must include POLLIN, and receives. Throws
+    /// connection_error, or std::system_error with operation_canceled.
     task<> wait(unsigned events);
     /// Waits until everything was written to the socket.
     task<> flush();
-    /// While libpq is busy: writes to the socket, then waits for input unless there was some.
+    /// Called while libpq is busy: writes to the socket, then waits for input if libpq is still
+    /// busy.
     task<> progress();
     /// Waits for the next result; null ends the results of a statement.
     task<result> next();
