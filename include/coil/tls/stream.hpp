@@ -39,10 +39,12 @@ using stream = basic_stream<net::socket>;
 /// - -EKEYREJECTED: the certificate of the peer is not trusted, or is not valid for the name;
 /// - -ECONNABORTED: truncation: the transport ended without the peer's close_notify;
 /// - -ENOTCONN: there was no handshake yet;
-/// - -EPIPE: a write after shutdown_write().
+/// - -EPIPE: a write after shutdown_write();
+/// - -ENOMEM: there was no memory.
 ///
-/// After the first three, last_error() describes the failure, and every later call returns the same
-/// error. After an error of the transport the call may be repeated.
+/// After the first three, and after -ENOMEM during a call of OpenSSL, last_error() describes the
+/// failure, and every later call returns the same error. After an error of the transport the call
+/// may be repeated.
 ///
 /// Threading: one context at a time. One read and one write may be in flight together.
 ///
