@@ -35,8 +35,10 @@ T value_of(::cmsghdr* c) noexcept {
 }
 
 /// Reads the control data and the address of a received message.
-datagram_info info_of(::msghdr& message) noexcept {
-    datagram_info info;
+void read_info(::msghdr& message, datagram_info& info) noexcept {
+    info.segment_size = 0;
+    info.ecn = no_ecn;
+    info.time = {};
     try {
         info.peer = endpoint(static_cast<const ::sockaddr*>(message.msg_name), message.msg_namelen);
     } catch (...) { // a family that endpoint does not support: no address
@@ -56,7 +58,6 @@ datagram_info info_of(::msghdr& message) noexcept {
                     std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec)));
         }
     }
-    return info;
 }
 
 template <class T>
@@ -165,7 +166,7 @@ datagram::datagram(received_message message) noexcept : message_(std::move(messa
     header.msg_namelen = static_cast<::socklen_t>(message_.name().size());
     header.msg_control = message_.control().data();
     header.msg_controllen = message_.control().size();
-    info_ = info_of(header);
+    read_info(header, info_);
 }
 
 task<io_result> send_datagram(const socket& s, const_buffer data, datagram_info info) {
@@ -259,7 +260,7 @@ void datagram_batch::prepare_receive() noexcept {
 void datagram_batch::received(std::size_t count) noexcept {
     for (std::size_t i = 0; i < count; ++i) {
         slot& s = slots_[i];
-        s.info = info_of(messages_[i].msg_hdr);
+        read_info(messages_[i].msg_hdr, s.info);
         s.size = std::min<std::size_t>(messages_[i].msg_len, piece_);
         s.truncated = (messages_[i].msg_hdr.msg_flags & MSG_TRUNC) != 0;
     }

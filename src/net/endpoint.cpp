@@ -42,6 +42,11 @@ endpoint::endpoint(const ::sockaddr* address, ::socklen_t length) {
     if (length < sizeof(::sa_family_t) || address->sa_family == AF_UNSPEC) {
         return;
     }
+    if (address->sa_family == AF_INET && length >= sizeof storage_.v4) { // once for each datagram
+        std::memcpy(&storage_.v4, address, sizeof storage_.v4);
+        size_ = sizeof storage_.v4;
+        return;
+    }
     *this = address->sa_family == AF_UNIX ? endpoint(unix_address(address, length))
                                           : endpoint(inet_address(address, length));
 }
