@@ -1,4 +1,4 @@
-// The table in docs/guide/errors.md, "What each call gives": timeouts, stops and the end of data.
+// The table in docs/guide/errors.md, "What each call returns": timeouts, stops and the end of data.
 
 #include "compose/combinations.hpp"
 
