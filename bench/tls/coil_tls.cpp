@@ -116,8 +116,15 @@ int main(int argc, char** argv) try {
         ::setrlimit(RLIMIT_NOFILE, &limit);
     }
     const tls::context ctx = tls::context::server(argv[2], argv[3]);
-    coil::run(serve(static_cast<std::uint16_t>(std::atoi(argv[1])), ctx, argv[4],
-                    argc == 6 ? std::strtoull(argv[5], nullptr, 10) : 0));
+    const std::string_view mode = argv[4];
+    io_context_options options;
+    if (mode == "receive" || mode == "send") {
+        options.idle =
+            idle_policy::park(); // as a blocking socket: a stream gains nothing by spinning
+    }
+    coil::run(serve(static_cast<std::uint16_t>(std::atoi(argv[1])), ctx, mode,
+                    argc == 6 ? std::strtoull(argv[5], nullptr, 10) : 0),
+              options);
     return 0;
 } catch (const std::exception& e) {
     std::fprintf(stderr, "coil_tls: %s\n", e.what());

@@ -1,6 +1,7 @@
 #pragma once
 
-// All of coil, and <algorithm>, on which programs that include only this header may rely.
+// Everything in coil except <coil/tls.hpp> and <coil/execution.hpp>. Also includes <algorithm>, on
+// which programs may rely.
 
 #include <coil/compose/child_handle.hpp>
 #include <coil/compose/for_each_concurrent.hpp>

@@ -43,7 +43,7 @@ public:
                                     "coil: a supervisor was destroyed while a coroutine joined it");
         case outcome::expired:
             return false;
-        case outcome::result: // only a task_group
+        case outcome::result: // occurs only in a task_group
         case outcome::empty:
             break;
         }

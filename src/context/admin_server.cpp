@@ -67,7 +67,7 @@ int bind_to(int socket, const ::sockaddr_un& address) noexcept {
                : errno;
 }
 
-/// Whether `address` is a socket that no process listens on, left by a process that did not remove
+/// Whether `address` is a socket file on which no process listens, left by one that did not remove
 /// it.
 bool is_stale(const ::sockaddr_un& address) noexcept {
     struct ::stat status{};
@@ -83,7 +83,7 @@ bool is_stale(const ::sockaddr_un& address) noexcept {
     return refused;
 }
 
-/// Whether `fd` becomes ready before `deadline`, and the thread has not been asked to end.
+/// Waits until `fd` is ready. Returns false at `deadline`, and if the thread is asked to end.
 bool wait_for(int fd, short events, int stop, clock::time_point deadline) noexcept {
     for (;;) {
         const auto left =
@@ -108,7 +108,8 @@ std::string read_request(int connection, int stop) {
         const ::ssize_t n = ::recv(connection, part.data(), part.size(), 0);
         if (n > 0) {
             text.append(part.data(), static_cast<std::size_t>(n));
-            // Read to its end, because closing a socket with unread bytes resets the connection.
+            // The request is read to its end: closing a socket with unread bytes resets the
+            // connection.
             if (text.find("\r\n\r\n") != std::string::npos ||
                 text.find("\n\n") != std::string::npos) {
                 return text.substr(0, text.find_first_of("\r\n"));

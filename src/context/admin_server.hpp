@@ -19,7 +19,7 @@ namespace coil::detail {
 
 struct context_snapshot;
 
-/// Serves over HTTP/1.0, on a Unix socket, what the contexts of this process are doing
+/// Reports over HTTP/1.0, on a Unix socket, what the contexts of this process are doing
 /// (docs/guide/observing.md). It has a thread of its own, so that it answers while a coroutine
 /// blocks a context, and uses blocking calls with time limits. It serves one connection at a time,
 /// which is enough for people and monitoring systems.

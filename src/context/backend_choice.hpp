@@ -17,7 +17,7 @@ namespace coil::detail {
 void open_chosen_ring(late<uring::ring>& ring, const uring::ring_options& options, io_backend kind);
 
 /// The epoll backend. `reason`: why io_uring cannot be used; empty if it was not tried.
-/// Replaceable, see src/minimal: then throws std::system_error with the reason.
+/// coil::minimal replaces this function by one that throws std::system_error with the reason.
 [[nodiscard]] std::unique_ptr<uring::backend> make_fallback_backend(const std::string& reason);
 
 } // namespace coil::detail

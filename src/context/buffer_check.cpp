@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-// Null in a program without AddressSanitizer.
+// Both are null in a program without AddressSanitizer.
 extern "C" [[gnu::weak]] void* __asan_region_is_poisoned(void* begin, // NOLINT(*-identifier)
                                                          std::size_t size);
 extern "C" [[gnu::weak]] void __asan_describe_address(void* address); // NOLINT(*-identifier)

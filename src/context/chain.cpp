@@ -30,8 +30,8 @@ bool is_command(const sqe_slot& entry) noexcept {
     return entry.request.opcode == static_cast<std::uint8_t>(uring::opcode::uring_cmd);
 }
 
-/// Whether the kernel continues a chain although this call in the middle of it has failed: for most
-/// calls it marks the failure, but not for these.
+/// Whether the kernel continues a chain after this call has failed. A failure breaks a chain only
+/// if the kernel's implementation of the call marks it (req_set_fail()), which these do not.
 bool ignores_link_failure(const sqe_slot& entry) noexcept {
     switch (static_cast<uring::opcode>(entry.request.opcode)) {
     case uring::opcode::shutdown:

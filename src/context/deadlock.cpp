@@ -104,11 +104,11 @@ std::uint32_t deadlock_detection::lonely_waits(const event_loop& loop) noexcept 
     return loop.signals_.lonely_waits.value();
 }
 
-/// Called in a wait that only another thread can end, if there are tasks. The first, second,
-/// fourth, eighth wait and so on are checked when they begin, and in a runtime every wait: if a
-/// thread has ended the earlier waits, one will probably end the next. Every wait is checked again
-/// at growing intervals (50 ms, 100 ms, 200 ms, ...), because the other threads may begin to wait
-/// later.
+/// Whether a wait that only another thread can end is to be checked now; called if there are tasks.
+/// The first, second, fourth, eighth wait and so on are checked when they begin, and in a runtime
+/// every wait: if other threads ended the earlier waits, one will probably end the next. Every wait
+/// is checked again at growing intervals (50 ms, 100 ms, 200 ms, ...), because the other threads
+/// may begin to wait later.
 bool deadlock_detection::check_is_due(event_loop& loop) noexcept {
     deadlock_checks& checks = loop.signals_.checks;
     if (checks.interval_ns == 0) {
@@ -124,7 +124,7 @@ bool deadlock_detection::check_is_due(event_loop& loop) noexcept {
     return true;
 }
 
-/// The clock is read here because most waits end before the loop sleeps.
+/// The clock is read here, not when the wait begins: most waits end before the loop sleeps.
 std::int64_t deadlock_detection::next_check_ns(event_loop& loop) noexcept {
     deadlock_checks& checks = loop.signals_.checks;
     if (checks.is_reported || loop.tasks_.empty() ||
@@ -137,12 +137,12 @@ std::int64_t deadlock_detection::next_check_ns(event_loop& loop) noexcept {
     return checks.due_ns;
 }
 
-/// Whether no thread of the process could wake a task: each of them is a loop, or waits for one, or
-/// is an idle thread of a pool.
+/// Whether no thread of the process could wake a task: each of them runs a loop that waits, or
+/// waits for a loop, or is an idle thread of a pool.
 ///
 /// The threads are counted twice. If the second count equals the first, all of them waited at the
 /// moment between the two: a thread that was woken, or a message, would show as a change. If there
-/// are several, this state must last for 50 ms, too, without a message to this loop.
+/// are several threads, this state must also last for 50 ms without a message to this loop.
 bool deadlock_detection::finds_one(event_loop& loop) {
     const census first;
     if (!first.all_wait() || !has_only_threads(first.threads())) {

@@ -39,9 +39,9 @@ public:
         const nested_run* const outer_;
     };
 
-    /// Called repeatedly by a thread in waiting_threads::all() that waits for a task. Whether no
-    /// thread could run that task: all of them wait, and no context that runs has a task, so that
-    /// none of them will report it.
+    /// Called repeatedly by a thread in waiting_threads::all() that waits for a task. Returns
+    /// whether no thread can run that task: all threads wait, and no running context has tasks. (A
+    /// context that has some reports the deadlock itself.)
     [[nodiscard, gnu::cold]] static bool nothing_runs() noexcept;
 
     /// Any thread. See lonely_wait_count.

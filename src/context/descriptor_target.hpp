@@ -24,7 +24,7 @@ class descriptor_targets {
 public:
     explicit descriptor_targets(std::span<const context_snapshot> contexts);
 
-    /// Null if the wait has no descriptor of the process: it has none, has a slot of the ring's
+    /// Null if the wait has no descriptor of the process: it has none, uses a slot of the ring's
     /// table, or belongs to a simulated world.
     [[nodiscard]] const descriptor_target* find(const wait_record& wait,
                                                 const context_snapshot& context) const noexcept;
@@ -32,7 +32,7 @@ public:
 private:
     struct looked_up {
         int fd;
-        bool receives; // from a peer, which may be idle
+        bool receives; // whether an operation waits for data from the peer
         descriptor_target target{};
     };
 

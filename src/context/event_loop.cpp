@@ -115,8 +115,9 @@ private:
 [[gnu::always_inline]] inline void event_loop::wait() noexcept {
     metrics_.ready.set(0);
     if (submissions_.sq_starved()) [[unlikely]] {
-        // The entries that fill the queue may wait for operations that are held back. If the kernel
-        // has no memory to take them, the loop tries again soon.
+        // The loop must not sleep: the entries that fill the queue may need operations that are
+        // held back for lack of space in it. If the kernel has no memory to take the entries, the
+        // loop tries again soon.
         parker_.lap_if_due();
         poll();
         if (ring_->sq_ready() > 0) {
@@ -138,7 +139,7 @@ private:
             if (inbox_.empty()) {
                 poll_cq();
             } else {
-                deliver_inbox(); // before the next turn; completions are reaped at its end anyway
+                deliver_inbox(); // for the next turn; completions are reaped at its end anyway
             }
             return;
         }
@@ -184,8 +185,8 @@ std::int64_t event_loop::next_deadline() noexcept {
     return true;
 }
 
-/// Resumes the coroutines ahead of the one that the probe follows and measures the delay of that
-/// one, if its resumption is within this turn. Returns how many more may be resumed.
+/// Resumes the coroutines ahead of the one that the probe follows and measures that one's delay if
+/// it is resumed in this turn. Returns how many more may be resumed.
 [[gnu::noinline, gnu::cold]] unsigned event_loop::run_probed(unsigned left) {
     if (ready_.empty()) {
         probe_.look_again(0);
@@ -259,7 +260,8 @@ void event_loop::run() {
         ~ending() {
             loop.leave_round();
             loop.signals_.checks.interval_ns = 0;
-            // The end of a round ends a wait, too. The next run must not count as that wait.
+            // The run may end while the loop waits, when its round ends. That wait must not go on
+            // in the next run.
             loop.signals_.lonely_waits.end();
             loop.end_running();
         }

@@ -50,10 +50,10 @@ std::chrono::steady_clock::time_point event_loop::now() noexcept {
 
 namespace {
 
-/// " (spawned at FILE:LINE, in FUNCTION [MODULE+OFFSET])", as far as known. The function is left
-/// out if the task has both a name and a place, or if there is no memory to look it up, for example
-/// because of the std::bad_alloc that is reported. The first look-up reads the symbols of the
-/// program's file, which takes some time.
+/// Writes " (spawned at FILE:LINE, in FUNCTION [MODULE+OFFSET])", as far as known. The function is
+/// left out if the task has both a name and a place, or if there is no memory to look it up, for
+/// example because of the std::bad_alloc that is reported. The first look-up reads the symbols of
+/// the program's file, which takes some time.
 void describe(task_label task, char* to, std::size_t size) noexcept {
     std::string function;
     try {
@@ -79,8 +79,8 @@ void describe(task_label task, char* to, std::size_t size) noexcept {
     }
 }
 
-/// Whether the exception's chain may be looked up. Not while the exception is being handled: then
-/// it was thrown by a function of the program, and a chain that is found would belong to an earlier
+/// Whether the exception's chain may be looked up. Not while the exception is being handled: then a
+/// function threw it, not a coroutine, and a chain that is found would belong to an earlier
 /// exception at the same address.
 bool has_left_tasks(const std::exception_ptr& error) noexcept {
     return std::current_exception() != error;

@@ -102,10 +102,10 @@ void event_loop::refuse_unwanted_functions() noexcept {
     }
 }
 
-/// Called by a destructor that waits during a shutdown. Tasks are being destroyed further down on
-/// this stack; destroying a task above one of these would deadlock. So it destroys only remote
-/// children that await no remote operation or, if the owner of such an operation is unknown, only
-/// those that are younger than all tasks being destroyed.
+/// Called by a destructor that waits during a shutdown. Functions further out on this thread's
+/// stack are destroying tasks; destroying an ancestor of one of these would deadlock. So this
+/// function destroys only remote children that await no remote operation or, if the owner of such
+/// an operation is unknown, only those that are younger than all tasks being destroyed.
 void event_loop::abandon_remote_children() noexcept {
     deliver_inbox();
     tasks_.hold_back();
@@ -130,8 +130,9 @@ bool is_below_context(const promise_base* root) noexcept {
     return root == nullptr || !root->is_root() || root->owner().is_on_context();
 }
 
-/// Whether `root` waits for the remote child `task`, directly or through tasks to which no context
-/// passes on a request to destroy them.
+/// Whether `root` waits for the remote child `task`, directly or through tasks of executors. False
+/// if a context would pass on the request to destroy a task between them: that request then reaches
+/// `task` as well.
 bool waits_for(const promise_base& root, const promise_base& task) noexcept {
     const promise_base* above = task.owner().awaiting_root();
     while (above != nullptr && above != &root && above->is_root()) {

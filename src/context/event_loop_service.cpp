@@ -1,4 +1,4 @@
-// A thread that waits services the loops that do not run.
+// A waiting thread services the loops that do not run.
 //
 // A task that has gone to a context which has ended, or was never started, is in an inbox that no
 // thread reads. A shutdown or a destructor that waits for the end of such a task would wait until
@@ -42,7 +42,7 @@ void event_loop::service() noexcept {
     end_service();
 }
 
-/// Called when a run begins: from now on it processes what services have delivered.
+/// Called when a run begins, which then processes what services have delivered.
 void event_loop::begin_own_run() noexcept {
     signals_.delivered_idle.store(false, std::memory_order_relaxed);
     stop_.begin_run(signals_.stop);

@@ -10,10 +10,10 @@
 
 namespace coil::detail {
 
-/// The text that end_with_misuse() and a failed COIL_ASSERT print after their line: the task that
-/// runs on this thread, the chain of awaits from its current coroutine up, and the thread's stack,
-/// each as far as known. The names are looked up in the symbols of the program's file, which takes
-/// memory; the line that says what has failed is printed before.
+/// Prints what follows the line of end_with_misuse() or of a failed COIL_ASSERT: the task that runs
+/// on this thread, the chain of awaits from its current coroutine up, and the thread's stack, each
+/// as far as known. The names are looked up in the symbols of the program's file, which takes
+/// memory; so the line that says what has failed is printed first.
 ///
 /// A failure inside this function prints nothing more. If several threads fail simultaneously, the
 /// first one prints, and the others wait for it for a limited time.
@@ -27,8 +27,8 @@ void print_running_task() noexcept;
 /// Prints the functions of a chain of awaits, if there are any, under a title.
 void print_functions(const char* title, std::span<const void* const> functions) noexcept;
 
-/// For a thread that runs no context: the root of the tree that an executor runs on it, or null.
-/// Set by the executors, if they are linked.
+/// The function that finds, on a thread that runs no context, the root of the tree that an executor
+/// runs there (or null). Null unless the executors are linked, which set it.
 constinit inline std::atomic<const promise_base* (*)() noexcept> root_on_executor{nullptr};
 
 } // namespace coil::detail

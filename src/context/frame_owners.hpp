@@ -11,9 +11,9 @@
 
 namespace coil::detail {
 
-/// Finds the top-level task that owns an object, by the memory of the frames of all tasks on a
-/// context: of the tasks in its lists, and of the children of its nurseries. A snapshot, valid
-/// until a coroutine runs or a frame is destroyed. Owner thread.
+/// Finds the top-level task that owns an object: the task in one of whose frames the object lies.
+/// It knows the frames of all tasks in a context's lists and of the children of its nurseries. A
+/// snapshot, valid until a coroutine runs or a frame is destroyed. Owner thread.
 class frame_owners {
 public:
     /// The top-level task in one of whose frames an object lies, or null if unknown.

@@ -9,8 +9,8 @@ namespace coil::detail {
 
 inline constexpr std::size_t huge_page = std::size_t{2} * 1024 * 1024;
 
-/// Asks for huge pages in what memory contains of them. Writing to new memory of the usual pages
-/// takes as long as the first fault of each page does, several times the writing itself.
+/// Requests huge pages for the parts of the memory that can hold a whole one. The first writes to
+/// new memory of small pages take several times as long, because each page faults.
 inline void advise_huge_pages(const void* memory, std::size_t bytes) noexcept {
     const auto address = reinterpret_cast<std::uintptr_t>(memory);
     const std::uintptr_t begin = (address + huge_page - 1) / huge_page * huge_page;

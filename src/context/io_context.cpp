@@ -42,8 +42,8 @@ public:
     joining_thread& operator=(const joining_thread&) = delete;
     ~joining_thread() { leave_list(); }
 
-    /// The loop may end instead of waiting because the guard was released, so only a wait that
-    /// began in a later turn counts.
+    /// The release of the guard may be about to end the loop, so only a wait that began in a later
+    /// turn counts.
     [[nodiscard]] std::optional<state> now_waiting() const noexcept override {
         const std::uint32_t turns = detail::deadlock_detection::lonely_waits(loop_) - first_;
         if (!loop_.is_running() || turns < (first_ % 2 == 0 ? 3 : 2)) {

@@ -48,7 +48,7 @@ void io_op::start(event_loop& loop, std::coroutine_handle<> waiter, inplace_stop
     state_.start(needs_every_result);
     set_submission(first, entries);
     if ((first.request.flags & uring::sqe_flag::io_drain) != 0) [[unlikely]] {
-        // The loop keeps the order: the kernel refuses the flag on a ring that has ever used
+        // The loop itself keeps the order: the kernel refuses the flag on a ring that has ever used
         // CQE_SKIP_SUCCESS, and would wait for the loop's own read of its wake-up descriptor.
         first.request.flags &= static_cast<std::uint8_t>(~uring::sqe_flag::io_drain);
         state_.make_exclusive();

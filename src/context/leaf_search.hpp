@@ -8,10 +8,10 @@ namespace coil::detail {
 
 class io_op;
 
-/// Finds the awaiter of a suspended coroutine. Nothing points to it, because every await would have
-/// to store a pointer. But it is in the coroutine's frame, or directly behind it in memory. It
-/// holds the coroutine's address and, at a known distance, a word with the address of the loop and
-/// the state of the await. No other object has both words. Owner thread.
+/// Finds the awaiter of a suspended coroutine. No pointer to it is stored, which would cost time in
+/// every await. But it is in the coroutine's frame, or directly behind it in memory. It holds the
+/// coroutine's address and, at a known distance, a word with the address of the loop and the state
+/// of the await. No other object has both words. Owner thread.
 class leaf_search {
 public:
     explicit leaf_search(event_loop& loop) noexcept : loop_(loop) {}

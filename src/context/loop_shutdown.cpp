@@ -49,10 +49,10 @@ void loop_shutdown::begin() noexcept {
     }
 }
 
-/// If a context runs when it is requested to destroy a task with a scope that nothing joins, the
-/// destructor waits there, inside of the destructor of the task above it. If it shuts down, it
-/// holds back these tasks, and no destructor waits. Contexts are often stopped together, so the
-/// requests are made a little later.
+/// Delays the destruction of the tasks, and so the requests to other contexts, for a moment:
+/// contexts are often stopped together. A running context that is requested to destroy a task with
+/// a scope that nothing joins waits in that task's destructor. A context that is shutting down
+/// holds back such tasks instead, so no destructor waits.
 void loop_shutdown::let_others_begin() noexcept {
     constexpr std::int64_t a_while_ns = 1'000'000;
     if (loop_.is_running() && loop_.driver_.get() == nullptr && loop_.tasks_.has_unknown_owners()) {
@@ -184,7 +184,8 @@ turn_report loop_shutdown::turn() noexcept {
 }
 
 /// Destroys all listed tasks; returns false if there was none. If the tree is not known, remote
-/// children may own outstanding remote operations as well; their destructors then wait for them.
+/// children may own outstanding remote operations as well; the destructors of these children then
+/// wait for the operations.
 bool loop_shutdown::destroy_free_tasks() noexcept {
     const bool any = !loop_.tasks_.empty();
     while (!loop_.tasks_.empty()) {

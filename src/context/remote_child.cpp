@@ -45,11 +45,11 @@ void remote_child_owner::moved_to(event_loop* loop) noexcept {
     }
 }
 
-/// The request was made on behalf of a task that waits in next() of a generator. Before the request
-/// has been met, the owner of the generator destroys it, and that destructor waits, too. The task
-/// in next() is then blocked on this loop until the destructor returns. The destructor becomes the
-/// cause of the request, in place of the task's own request. A cycle through the task leads through
-/// this loop, on which the destructor waits, so it is still found.
+/// Called for a repeated request. The first one was made on behalf of a task that waits in next()
+/// of a generator. Before it was fulfilled, the owner of the generator destroys the generator, and
+/// that destructor waits, too; until it returns, the task in next() is blocked on this loop. So the
+/// destructor becomes the cause of the request, in place of the task's own request. A cycle through
+/// the task is still found, because it leads through this loop, on which the destructor waits.
 void remote_child_owner::add_destructor_as_cause() noexcept {
     if (current_loop == nullptr) {
         return;

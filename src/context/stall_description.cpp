@@ -15,7 +15,8 @@ namespace detail {
 
 namespace {
 
-/// Whether it is the loop's function that resumes coroutines; the frames below it do not matter.
+/// Whether the entry is the loop's function that resumes coroutines; the frames further out do not
+/// matter.
 bool is_loop(const backtrace_entry& entry) noexcept {
     return entry.function.find("coil::detail::event_loop::run_") != std::string::npos;
 }

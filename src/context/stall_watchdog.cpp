@@ -307,8 +307,8 @@ std::string stall_watchdog::stalls_json() const {
 }
 
 std::vector<pool_figures> stall_watchdog::pools() {
-    // A pool's lock may be held by its own threads only for a moment, but must not be waited for:
-    // see watched_pool::is_full().
+    // A pool's threads hold its lock only for moments, but this thread must not wait for it: see
+    // watched_pool::is_full().
     constexpr int most_attempts = 1000;
     std::vector<pool_figures> all;
     for (int i = 0; i < most_attempts; ++i) {

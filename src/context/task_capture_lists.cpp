@@ -74,8 +74,8 @@ void task_capture::end_list(record_list<task_record>& to, omission& omitted) noe
     ends_ = {};
 }
 
-/// If the first of the two lists reaches the limit, the number of omitted tasks includes the
-/// second.
+/// If the first of the two lists reaches the limit, the number of omitted tasks includes those of
+/// the second.
 template <task_state State>
 bool task_capture::add_list(task_chain<State>& list) {
     if (result_.omitted.count > 0) {
@@ -147,7 +147,8 @@ bool task_capture::add_groups() {
     listed_children* group = loop_.tasks_.nurseries();
     if (group_cursor_.is_placed()) {
         listed_children* const current = std::exchange(group_, nullptr);
-        // If it has lost its children since, it may not exist, and its cursors are not placed.
+        // A group that has lost its children since may not exist any more; its cursors are then not
+        // placed.
         const bool goes_on = child_cursor_ && child_cursor_->is_placed() &&
                              (!newest_child_end_ || newest_child_end_->is_placed());
         if (current != nullptr && goes_on && !add_children_of(*current)) {

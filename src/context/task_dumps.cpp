@@ -1,4 +1,4 @@
-// Apart from what every program uses of a context, so that they are linked only with their callers.
+// In a source file of their own, so that only programs that call them link them.
 
 #include "task_snapshot.hpp"
 

@@ -154,9 +154,10 @@ bool task_list::hold_known_owners() noexcept {
     return all_known;
 }
 
-/// The same for the remote operations whose owner is unknown: searches the frames of all tasks for
-/// the one whose memory contains the await. The owner is recorded, so that no further search is
-/// needed. What is awaited in a scope that nothing joins is destroyed, as when the scope is left.
+/// The same for the remote operations whose owner is unknown, which are below a scope that nothing
+/// joins: the owner is the task in one of whose frames the scope lies. It is recorded, so that no
+/// further search is needed. What the scope's children await is destroyed rather than asked to
+/// stop, as when the scope is left.
 bool task_list::hold_found_owners() noexcept try {
     frame_owners owners;
     owners.add(*this, [](const auto&...) noexcept {});
@@ -180,7 +181,7 @@ bool task_list::hold_found_owners() noexcept try {
 
 void task_list::hold_back() noexcept {
     const bool has_searched = tree_unknown_ && holds_back();
-    all_holders_known_ = false; // a request may end an operation at once: await_ends()
+    all_holders_known_ = false; // a request may end an operation, and call await_ends(), at once
     may_hold_back_less_ = false;
     for (away_node* each = away_; each != nullptr; each = each->next) {
         each->visited_ = away_node::visit::none; // await_ends() ignores it until it is visited

@@ -132,7 +132,7 @@ void append_times(text_output& out, const task_record& task, const details& know
         append_seconds(out, wait.deadline_ns - context.now_ns);
         out += " s";
     }
-    if (wait.limit_ns != wait_record::none) { // it began some time after the operation
+    if (wait.limit_ns != wait_record::none) { // which began at an unknown time
         out += ", limit of ";
         append_seconds(out, wait.limit_ns);
         out += " s";

@@ -179,8 +179,8 @@ inline void reserve_for(std::string& text, std::span<const context_snapshot> con
         tasks += context.tasks.size();
     }
     text.reserve(bytes_per_task * tasks);
-    // With the GNU C library the address shows that the memory is a mapping of its own, so that the
-    // advice ends with the string. Memory of the heap is left alone.
+    // With the GNU C library the address shows whether the memory is a mapping of its own, which is
+    // unmapped with the string. The advice is not given for heap memory, for which it would remain.
     constexpr std::size_t page = 4096;
     if (text.capacity() >= 2 * huge_page &&
         reinterpret_cast<std::uintptr_t>(text.data()) % page == 2 * sizeof(std::size_t)) {

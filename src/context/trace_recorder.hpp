@@ -11,8 +11,8 @@
 namespace coil::detail {
 
 // The events of a trace. Each is recorded by the thread on which it happens, and only while
-// is_tracing(). Weak: a call does not link the recorder. What starts a trace does, so the functions
-// are there when they are called.
+// is_tracing(). The functions are weak, so that their callers do not link the recorder. Starting a
+// trace links it, so they exist whenever they are called.
 
 [[nodiscard]] inline std::int64_t trace_now_ns() noexcept {
     ::timespec now{};

@@ -29,7 +29,7 @@ public:
 private:
     [[nodiscard]] bool reach(const remote_child_owner& task) const;
 
-    std::vector<const destructor_waits*> reached_; // the loops for which it waits, and itself
+    std::vector<const destructor_waits*> reached_; // the loops for which the loop waits, and itself
 };
 
 } // namespace coil::detail

@@ -60,7 +60,7 @@ private:
     friend class stall_watchdog;
 
     watched_pool* next_ = nullptr;
-    std::uint64_t number_ = 1; // the same while it exists
+    std::uint64_t number_ = 1; // constant while the pool exists
     std::int64_t full_since_ns_ = 0;
     counter full_reports_;
 };

@@ -24,8 +24,8 @@ constexpr std::uint32_t cache_limit(std::size_t frame_bytes) noexcept {
         std::clamp<std::size_t>(span_bytes / frame_bytes, 2 * batch_frames, 2048));
 }
 
-/// The classes of all spans, by their addresses, for reports. A span is added before the first of
-/// its frames is handed out and removed before it is unmapped, so the size reported for an existing
+/// The size class of each span, by address, for reports. A span is added before the first of its
+/// frames is handed out and removed before it is unmapped, so the size reported for an existing
 /// frame is correct.
 class span_table {
 public:
@@ -67,7 +67,7 @@ private:
         return at != nullptr ? &(*at)[number % (std::size_t{1} << part_bits)] : nullptr;
     }
 
-    /// Pages of it that are not used cost nothing.
+    /// Unused pages of a part cost nothing.
     static part* add_part(std::atomic<part*>& to) noexcept {
         void* const memory = ::mmap(nullptr, sizeof(part), PROT_READ | PROT_WRITE,
                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -27,8 +27,8 @@ void destroy_leaf(promise_base& leaf, promise_base& above) noexcept {
     std::coroutine_handle<>::from_address(frame_of(leaf)).destroy();
 }
 
-/// The frame to destroy before `one`, or null. An object that owns that frame gives up ownership
-/// now, because a destructor that runs before this frame's may destroy the object.
+/// The frame to destroy before `one`, or null. An object that owns the returned frame gives up
+/// ownership now: a destructor that runs before the frame is destroyed may destroy the object.
 promise_base* next_below(promise_base& one) noexcept {
     nested_await* const nested = one.nested_below();
     if (nested == nullptr) {
@@ -78,7 +78,7 @@ void destroy_task_slowly(std::coroutine_handle<> coroutine, promise_base& promis
             promise.coroutine = coroutine;
             promise.next = std::exchange(outermost->put_off, &promise);
         } else {
-            coroutine.destroy(); // frames above may refer to its locals
+            coroutine.destroy(); // its locals may refer to what the outer frames contain
         }
         return;
     }

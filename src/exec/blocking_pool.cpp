@@ -280,7 +280,7 @@ void blocking_pool::run_thread() noexcept {
         ::pthread_detach(::pthread_self());
         return;
     }
-    // Each joins the previous one; the destructor joins the last.
+    // Each thread that ends joins the previous one; the destructor joins the last.
     const ::pthread_t before = std::exchange(last_ended_, ::pthread_self());
     const bool joins = std::exchange(has_ended_, true);
     if (joins) {

@@ -101,7 +101,7 @@ work* thread_pool::worker::poll_global_queue() noexcept {
     }
     work* const w = pool_.take_injected(*this, 1);
     if (w != nullptr) {
-        // for the rest, if any: the worker that was woken may have searched without success
+        // for the rest, if any: the worker that was woken for it may have searched without success
         pool_.wake_for_more();
     }
     return w;

@@ -124,7 +124,7 @@ task<std::error_code> find_missing(path p, missing_part& missing) {
 /// Creates the missing directories, each relative to its parent's descriptor. A `..` may lead back
 /// to directories that exist, until one has to be created again.
 task<std::error_code> make_missing(missing_part& missing, bool& made) {
-    bool was_missing = true; // what the next name refers to
+    bool was_missing = true; // what the next name refers to was missing
     while (!missing.names.empty()) {
         const path name = std::move(missing.names.back());
         missing.names.pop_back();

@@ -17,8 +17,8 @@ namespace coil::fs {
 
 namespace {
 
-/// The most bytes of one operation. The kernel copies cached data on the context's own thread, and
-/// other tasks run between two operations.
+/// The maximum size of one operation. The kernel copies cached data on the context's own thread,
+/// and other tasks run between two operations.
 constexpr std::size_t piece = 1U << 20;
 
 template <class Buffer>

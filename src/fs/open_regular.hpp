@@ -11,7 +11,7 @@
 
 namespace coil::fs::detail {
 
-/// A result of open_regular(), beside -errno: another process holds a lease on the file (fcntl(2))
+/// A result of open_regular(), besides -errno: another process holds a lease on the file (fcntl(2))
 /// and has been asked to release it. Try again later, as lease_wait says.
 inline constexpr int leased = -4096;
 
@@ -26,9 +26,9 @@ inline bool is_private(int directory) noexcept {
 }
 
 /// Opens a regular file through a descriptor with O_PATH, which opens no device: opening one may
-/// have side effects. Where /proc is not mounted, opens it by its name and compares the two: a
-/// device that has just taken the name is then opened, and closed again. With O_CREAT, for a file
-/// that was missing: returns -EEXIST if it has appeared.
+/// have side effects. Where /proc is not mounted, opens it by its name and compares the two files:
+/// a device that has just taken the name is opened in this case, and closed again. With O_CREAT,
+/// for a file that was missing: returns -EEXIST if it has appeared.
 template <class Open>
 owned_descriptor open_checked(Open open, int at, const char* name, int flags) {
     const owned_descriptor named(open(at, name, O_PATH | (flags & O_NOFOLLOW)));

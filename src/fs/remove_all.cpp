@@ -203,9 +203,9 @@ private:
         let_go(std::move(node), false, time);
     }
 
-    /// If the directory exists (`is_there`), drops one of its references; the last one removes it.
-    /// A directory that is gone then drops the reference that it held to its parent, and so on
-    /// upwards, until the slice ends.
+    /// If the directory exists (`is_there`), decrements its `left` and, if nothing is left, removes
+    /// it. A directory that is gone no longer counts in the `left` of its parent, which is treated
+    /// in the same way, and so on upwards, until the slice ends.
     void let_go(owned node, bool is_there, const detail::slice& time) {
         for (bool is_first = true;; is_first = false) {
             if (is_there) {

@@ -20,7 +20,7 @@ inline task<io_result> stat(int dirfd, const path& p, int flags, unsigned mask,
                           });
 }
 
-/// Whether that error of stat(2) means that the file does not exist.
+/// Whether `result`, of stat(2), means that the file does not exist.
 inline bool is_not_found(int result) noexcept { return result == -ENOENT || result == -ENOTDIR; }
 
 /// Whether both refer to the same file.

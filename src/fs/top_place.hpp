@@ -14,8 +14,9 @@ namespace coil::fs::detail {
 /// redirect the work.
 struct top_place {
     owned_descriptor directory;
-    /// The last component without trailing slashes. "." in `directory` itself for "/" and for a
-    /// path that ends in "." or "..", which name no entry of their parent directory.
+    /// The last component without trailing slashes. For "/", and for a path that ends in "." or
+    /// ".." and so names no entry of its parent, it is ".", and `directory` is the directory
+    /// itself.
     std::string leaf;
     bool had_slash = false; ///< it must be a directory, or a link to one, which is followed
     int error = 0;          ///< the result of open()

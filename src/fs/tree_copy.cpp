@@ -225,8 +225,8 @@ int tree_copy::begin_directory(copied& directory, int from) {
         }
     }
     if (!directory.has_target) {
-        // Creating entries in it requires write permission; the mode is restored at the end. Group
-        // and others get their rights together with the owner.
+        // Creating entries in it requires write permission; the mode is restored at the end. If the
+        // owner is copied, group and others get their rights together with it.
         const ::mode_t mode = directory.original.mode();
         const ::mode_t made = as_the_standard_ ? mode : options_.owner ? S_IRWXU : mode | S_IRWXU;
         int result = 0;
@@ -248,8 +248,8 @@ int tree_copy::begin_directory(copied& directory, int from) {
     return 0;
 }
 
-/// Drops one reference; the last one completes the directory, and so on upwards until the slice
-/// ends. Returns false if this job should end.
+/// Decrements the directory's `left` and, if nothing is left, completes the directory and continues
+/// with its parent, until the slice ends. Returns false if this job should end.
 bool tree_copy::let_go(owned<copied> directory, const slice& time) {
     bool is_first = true;
     while (directory && directory->left.fetch_sub(1, std::memory_order_acq_rel) == 1) {

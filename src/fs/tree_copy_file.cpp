@@ -104,7 +104,8 @@ int tree_copy::copy_regular(const place& p, const struct ::stat& from, const fou
 }
 
 /// Opens the target for writing, and empties it. If `result` is not 0, the target must not be
-/// written: it is a result of meets(), an error, or -EAGAIN if the existing file has changed.
+/// written; `result` is then that of meets(), an error, or -EAGAIN if the existing file has
+/// changed.
 owned_descriptor tree_copy::open_target(const place& p, const struct ::stat& from,
                                         const found_target& to, int& result) {
     const bool replaces =

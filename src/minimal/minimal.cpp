@@ -1,7 +1,7 @@
-// coil::minimal: replaces the sources of coil that most programs need only to be observed, and the
-// epoll backend. A linker takes what an object file of the program defines and does not look for it
-// in libcoil.a, so the replaced sources and all that only they use are not linked. Each of them
-// contains nothing else that a program may refer to.
+// coil::minimal: replaces the sources of coil that most programs need only for observability, and
+// the epoll backend. A linker takes what an object file of the program defines and does not look
+// for it in libcoil.a, so the replaced sources and all that only they use are not linked. Each of
+// them contains nothing else that a program may refer to.
 //
 // An option whose part is missing is an error. An environment variable is not: it prints a line,
 // because it may be meant for other programs.
@@ -70,7 +70,7 @@ admin_registration::admin_registration(io_context& context, const std::string& p
         refuse("no admin_socket");
     }
 }
-// The destructors that the headers declare do something in the sources that these replace, so they
+// The headers declare these destructors because they do something in the replaced sources; so they
 // are not trivial here either.
 admin_registration::~admin_registration() {}
 

@@ -22,7 +22,7 @@ constexpr std::size_t largest_piece = 65535;
 constexpr int no_ecn = -1;
 constexpr int ecn_bits = 3;
 
-/// Fits all that datagram_options enables: three int-sized values and a timespec.
+/// Large enough for all that datagram_options enables: three int-sized values and a timespec.
 static_assert(detail::datagram_control >=
               CMSG_SPACE(sizeof(int)) * 3 + CMSG_SPACE(sizeof(::timespec)));
 

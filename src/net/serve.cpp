@@ -46,7 +46,7 @@ struct server {
     serve_options options;
     counting_semaphore<> room;
     inplace_stop_source stopping;  // ends accepting, on all contexts
-    inplace_stop_source abandoned; // the frame of serve() was destroyed: no grace
+    inplace_stop_source abandoned; // the frame of serve() was destroyed: no grace period
 };
 
 /// Stops the server when serve() returns or its frame is destroyed.

@@ -16,7 +16,7 @@ namespace coil {
 
 namespace {
 
-/// The path of the side that programs open (the pts); empty on errors, which errno then names.
+/// The path of the side that programs open (the pts); empty on an error, with errno set.
 std::string other_side(int fd) {
     char path[128];
     if (::grantpt(fd) != 0 || ::unlockpt(fd) != 0) {

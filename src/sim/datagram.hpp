@@ -70,8 +70,8 @@ private:
     void wake_senders();
 
     bool has_peer_ = false;
-    bool keeps_address_ = false; // bind(2) was given an address, a port
-    bool keeps_port_ = false;
+    bool keeps_address_ = false; // bind(2) was given an address
+    bool keeps_port_ = false;    // bind(2) was given a port
     bool ended_ = false;
     bool sending_ended_ = false;
     endpoint peer_;

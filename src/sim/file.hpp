@@ -58,8 +58,8 @@ public:
 protected:
     static constexpr std::uint32_t any_event = ~0U;
 
-    /// Readiness may have changed: waiting calls are attempted again, and watchers are told which
-    /// events are new (0: none, the change only took data away).
+    /// Readiness may have changed: waiting calls are attempted again, and watchers are notified of
+    /// which events are new (0: none, the change only took data away).
     void changed(std::uint32_t what = any_event) noexcept {
         while (waiter* const first = waiting.first()) {
             first->unlink();

@@ -78,10 +78,10 @@ public:
     [[nodiscard]] stream_socket* find_local_listener(const endpoint& to, int& error);
     [[nodiscard]] socket_file* find_name(int type, const endpoint& to);
     [[nodiscard]] bool has_other_listener(const stream_socket& s) const;
-    /// A connect to an AF_UNIX socket waits for space in its queue.
+    /// Queues a connect to an AF_UNIX socket until the listener's queue may have space.
     void add_local_connect(stream_socket& s);
     void forget_local_connect(const stream_socket& s) noexcept;
-    /// There may be space: those that wait try again.
+    /// Called when a queue may have space: the queued connects are attempted again.
     void wake_local_connects() noexcept;
 
     // ---- futexes

@@ -250,7 +250,8 @@ int machine::splice(op& call, file* out, file* in) {
 
 namespace {
 
-/// A connect of TCP has begun. On AF_UNIX it has not: the listener's queue is full.
+/// The error of a call that would have to wait. A TCP connect has begun by then (-EINPROGRESS); on
+/// AF_UNIX it has not, because the listener's queue is full.
 int error_instead_of_waiting(const op& call, const file* f) noexcept {
     const auto* const s = dynamic_cast<const socket_file*>(f);
     return call.code() == opcode::connect && s != nullptr && s->family() != AF_UNIX ? -EINPROGRESS
@@ -279,7 +280,8 @@ void find_data(op& call, ::iovec& one) noexcept {
 
 } // namespace
 
-/// A synchronous call. If it would have to wait, -EAGAIN, or -EINPROGRESS for a connect.
+/// Performs a synchronous call. Returns -EAGAIN, or -EINPROGRESS for a connect, if it would have to
+/// wait.
 int machine::perform(const uring::sqe& entry) {
     ++world.operations;
     op call{.entry = entry};

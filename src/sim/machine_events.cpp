@@ -72,7 +72,7 @@ int machine::event_file(const uring::sqe& entry) {
     return open(made);
 }
 
-/// Checks as Linux does, before it finds that the file is no ring.
+/// Makes the checks that Linux makes before it finds that the file is not a ring.
 int machine::send_message(const uring::sqe& entry) noexcept {
     constexpr std::uint32_t known =
         uring::msg_ring_flag::cqe_skip | uring::msg_ring_flag::flags_pass;

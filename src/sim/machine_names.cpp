@@ -202,7 +202,7 @@ int machine::open_path(int dirfd, const char* path, std::uint64_t flags, ::mode_
         return -ENXIO;
     }
     if ((flags & O_DIRECT) != 0 && !node.is_regular()) {
-        return -EINVAL; // `flags` has lost it with O_PATH
+        return -EINVAL; // with O_PATH, O_DIRECT is no longer in `flags`
     }
     if ((flags & O_TRUNC) != 0 && node.is_regular() && node.size() > 0) {
         node.resize(0);

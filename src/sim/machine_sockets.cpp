@@ -157,7 +157,7 @@ socket_file* machine::find_name(int type, const endpoint& to) {
     return any;
 }
 
-/// If several sockets share the port (SO_REUSEPORT), a random one of them.
+/// Chooses at random among sockets that share the port (SO_REUSEPORT).
 stream_socket* machine::find_listener(const endpoint& to) {
     stream_socket* chosen = nullptr;
     bool exact = false;

@@ -11,7 +11,8 @@ class datagram_socket;
 /// The multicast groups that the sockets of a machine have joined: ip(7), ipv6(7).
 class multicast_groups {
 public:
-    /// Joins for the datagrams of one source, or of all sources if it is null. Returns 0 or -errno.
+    /// Joins for the datagrams of one source, or of all sources if `source` is null. Returns 0 or
+    /// -errno.
     int join(datagram_socket& socket, const endpoint& group, const endpoint* source);
     int leave(const datagram_socket& socket, const endpoint& group, const endpoint* source);
     void forget(const datagram_socket& socket) noexcept;

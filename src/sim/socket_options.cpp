@@ -16,7 +16,7 @@ namespace {
 
 using enum socket_option::kind;
 
-/// Besides those that get_option() computes and those of multicast groups.
+/// The options, except those that get_option() computes and those of multicast groups.
 constexpr socket_option known[] = {
     {SOL_SOCKET, SO_REUSEADDR, boolean},
     {SOL_SOCKET, SO_REUSEPORT, boolean},
@@ -72,8 +72,8 @@ const socket_option* find_known(int level, int name) noexcept {
     return found != std::end(known) ? found : nullptr;
 }
 
-/// The error for a level that a socket does not have, or 0. The layers of Linux refuse it
-/// differently.
+/// The error for a level that a socket does not have, or 0. The layers of Linux refuse such a level
+/// with different errors.
 int check_level(int family, int type, int level, bool sets) noexcept {
     if (level == SOL_SOCKET) {
         return 0;

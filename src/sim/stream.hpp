@@ -21,7 +21,7 @@ public:
     connection(stream_socket& from, machine& to);
     ~connection() override;
 
-    // `side` identifies the end: 0 connected, 1 accepted.
+    // `side` is 0 for the end that connected and 1 for the accepted end.
 
     [[nodiscard]] std::size_t room(unsigned side) const noexcept;
     void send(unsigned side, std::span<const ::iovec> parts, std::size_t skip, std::size_t count);

@@ -21,7 +21,7 @@ constexpr std::size_t list_bytes = 256; // a multiple of a cache line
 
 #if defined(__x86_64__)
 constexpr std::size_t window_size = 64;
-/// A scan searches no more windows: what follows may not be lines.
+/// A scan searches at most this many windows: the data that follows may not be lines.
 constexpr std::size_t windows_at_once = 16;
 /// A scan ends with the window that has the last of these many hits.
 constexpr std::size_t enough_hits = 32;
@@ -76,7 +76,8 @@ search_windows(const char* at, std::size_t count, std::uint16_t* list, char want
     return {at + i * window_size, end};
 }
 
-/// The compiler's library finds this out before constructors of static objects, which may read.
+/// The compiler's run-time library detects the features before the constructors of static objects
+/// run, which may use a read_buffer.
 bool can_search_windows() noexcept {
     return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("bmi") != 0 &&
            __builtin_cpu_supports("popcnt") != 0;

@@ -122,9 +122,9 @@ private:
 
 } // namespace
 
-// Bytes from a pipe or a socket could not be
-/// read again if sending them fails. Offsets above INT64_MAX are negative for the kernel, to which
-/// -1 means the file's position.
+/// Refuses pipes and sockets (-ESPIPE), whose bytes could not be read again if sending them fails.
+/// Offsets above INT64_MAX (-EINVAL) are negative for the kernel, to which -1 means the file's
+/// position.
 int check_offset(int file, std::uint64_t offset) noexcept {
     if (offset > std::uint64_t{std::numeric_limits<std::int64_t>::max()}) {
         return -EINVAL;

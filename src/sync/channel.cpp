@@ -6,7 +6,8 @@
 namespace coil::detail {
 
 /// Stands for channels of every element type, which differ only in what their pointers point to.
-/// Debuggers look it up: compilers describe a class to them where its constructors are compiled.
+/// Debuggers look up this type: compilers emit the debug information of a class where its
+/// constructors are compiled.
 struct described_channel : channel_core<char> {
     described_channel();
 };

@@ -123,7 +123,8 @@ context_state::shared_identity context_state::find(std::string_view name) {
     return found == identities_.end() ? nullptr : found->second;
 }
 
-/// Called in each handshake that needs a certificate. 1: continue, without one if there is none.
+/// Called in each handshake that needs a certificate. Returns 1 to continue, without a certificate
+/// if there is none.
 int context_state::choose_certificate(SSL* ssl, void* self) noexcept {
     try {
         auto& state = *static_cast<context_state*>(self);

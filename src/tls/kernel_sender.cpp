@@ -179,7 +179,8 @@ bool engine::append_output(const char* from, std::size_t size) noexcept {
         refuse_new_keys();
         return false;
     }
-    // The space first, so that the notes always match the output.
+    // Space is reserved first, so that the record types noted by appended() always match the
+    // output.
     if (!pending_.reserve(size) || (kernel_sends() && !kernel_->appended(size))) {
         no_memory_ = true;
         return false;

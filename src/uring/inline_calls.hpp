@@ -8,10 +8,11 @@
 
 // send(2) and recv(2), on x86-64 as inline assembly, for loops that make one system call after
 // another. On processors whose return stack the kernel has to clear, the first return after a
-// system call is mispredicted if it leaves a function that was called before, and it stalls until
-// the kernel's outstanding work has retired. This takes a tenth of a send or receive on a socket,
-// or more. A loop in which no function returns across a system call avoids it. Sanitizers have to
-// see the calls, so with them the functions of libc are called.
+// system call is mispredicted if it leaves a function that was called before the system call, and
+// the processor stalls until the kernel's outstanding work has retired. This costs a tenth of the
+// time of a send or receive on a socket, or more. A loop in which no function returns across a
+// system call avoids it. Sanitizers have to see the calls, so with them the functions of libc are
+// called.
 
 #if defined(__x86_64__) && defined(__LP64__) && !defined(__SANITIZE_ADDRESS__) &&                  \
     !defined(__SANITIZE_THREAD__)

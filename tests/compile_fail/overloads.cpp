@@ -37,7 +37,7 @@ coil::task<> caller(coil::inplace_stop_source& source) {
 #endif
 
 #if COIL_CASE == 3 // broadcast_of_another_type
-// expect: this is not converted to T, the element of this broadcast<T>
+// expect: this cannot be converted to T, the element of this broadcast<T>
 
 coil::task<> caller(coil::broadcast<std::string>& b) {
 #if defined(COIL_EXPECT_OK)

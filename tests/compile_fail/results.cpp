@@ -34,7 +34,7 @@ coil::task<int> caller(coil::net::socket& peer, std::string& text) {
 #endif
 
 #if COIL_CASE == 3 // result_of_another_type
-// expect: the value is not converted to T, the result of this task<T>
+// expect: the value cannot be converted to T, the result of this task<T>
 
 coil::task<std::string> caller(int n) {
 #if defined(COIL_EXPECT_OK)
@@ -46,7 +46,7 @@ coil::task<std::string> caller(int n) {
 #endif
 
 #if COIL_CASE == 4 // result_that_is_not_copied
-// expect: the value is not converted to T, the result of this task<T>
+// expect: the value cannot be converted to T, the result of this task<T>
 
 coil::task<std::unique_ptr<int>> caller() {
 #if defined(COIL_EXPECT_OK)

@@ -54,7 +54,7 @@ task<> slashes(std::string top) {
     EXPECT_TRUE(S_ISDIR(st.stx_mode)); // a trailing slash follows the link
     co_await gives(io::unlink(top + "f/"), -ENOTDIR);
     co_await gives(io::unlink(top + "d/"), -EISDIR);
-    co_await gives(io::unlink(top + "to_d/"), -ENOTDIR, "of the link itself");
+    co_await gives(io::unlink(top + "to_d/"), -ENOTDIR, "the link itself is not a directory");
     co_await gives(io::unlink(top + "none/"), -ENOENT);
     co_await gives(io::rmdir(top + "to_d/"), -ENOTDIR);
     co_await gives(io::rmdir(top + "f/"), -ENOTDIR);
@@ -117,7 +117,8 @@ task<> path_openings(std::string top) {
     co_await gives(opens(top + "to_d/", read_only | O_NOFOLLOW | O_DIRECTORY), 0);
     co_await gives(opens(top + "to_d", O_PATH | O_NOFOLLOW | O_CLOEXEC), 0);
     co_await gives(opens(top + "to_d", O_PATH | O_NOFOLLOW | O_DIRECTORY | O_CLOEXEC), -ENOTDIR);
-    co_await gives(opens(top + "new", O_PATH | O_CREAT | O_CLOEXEC), -ENOENT, "O_PATH makes none");
+    co_await gives(opens(top + "new", O_PATH | O_CREAT | O_CLOEXEC), -ENOENT,
+                   "O_PATH ignores O_CREAT");
     co_await gives(opens(top, O_TMPFILE | O_RDONLY | O_CLOEXEC), -EINVAL);
     co_await gives(opens(top + "f", O_TMPFILE | O_RDWR | O_CLOEXEC), -ENOTDIR);
     co_await gives(opens(top + "dangling", or_make), 0);
@@ -130,7 +131,7 @@ TEST_P(Paths, Openings) { run(path_openings(directory())); }
 task<> path_renames(std::string top) {
     co_await make_small_tree(top);
     co_await gives(io::rename(top + "d", top + "d/x"), -EINVAL, "below itself");
-    co_await gives(io::rename(top + "d/f", top + "d"), -ENOTEMPTY, "onto what is above it");
+    co_await gives(io::rename(top + "d/f", top + "d"), -ENOTEMPTY, "onto its parent");
     co_await gives(io::mkdir(top + "d/sub", 0700), 0);
     co_await gives(io::rename(top + "d/sub", top + "d"), -ENOTEMPTY);
     co_await gives(io::renameat2(AT_FDCWD, top + "d/sub", AT_FDCWD, top + "d", RENAME_EXCHANGE),
@@ -139,7 +140,7 @@ task<> path_renames(std::string top) {
                    -EINVAL);
     co_await gives(io::rename(top + "d", top + "d"), 0);
     co_await gives(io::link(top + "f", top + "g"), 0);
-    co_await gives(io::rename(top + "f", top + "g"), 0, "both names are of the same file");
+    co_await gives(io::rename(top + "f", top + "g"), 0, "both names refer to the same file");
     co_await gives(opens(top + "f", read_only), 0, "both names still exist");
     co_await gives(io::renameat2(AT_FDCWD, top + "f", AT_FDCWD, top + "none", RENAME_EXCHANGE),
                    -ENOENT);

@@ -37,7 +37,7 @@ std::string backend_of(io_backend kind) {
     return coil_test::run_on(ctx, backend_in_use());
 }
 
-/// Uses transfers in both directions, a timer, and a cancellation.
+/// Tests transfers in both directions, a timer and a cancellation. Returns what failed, or "".
 task<std::string> works() {
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -119,7 +119,7 @@ TEST(BackendChoice, G11_OtherCallsForbidden_EpollAndALineThatSaysWhy) {
     falls_back(io_uring_register_call, EPERM, "io_uring_register");
 }
 
-TEST(BackendChoice, ATemporaryFailureIsAnError) {
+TEST(BackendChoice, AnyOtherFailureIsAnError) {
     for (const unsigned error : {EMFILE, ENOMEM, EINVAL}) {
         std::string said;
         EXPECT_EQ(in_child_that_says(said,
@@ -182,7 +182,7 @@ TEST(BackendChoice, TheEnvironmentDecidesWhereTheOptionsDoNot) {
     EXPECT_EQ(said, "");
 }
 
-TEST(BackendChoice, TheRetiredVariableCountsIfTheNewOneIsNotSet) {
+TEST(BackendChoice, TheOldVariableIsUsedIfTheNewOneIsNotSet) {
     COIL_NEEDS_IO_URING();
     COIL_SKIP_UNDER_FAULTS("the fault backend replaces every choice");
     std::string said;

@@ -61,8 +61,8 @@ struct chain {
     }
 };
 
-/// A chain goes back and forth between `b` and `a`. The shutdown of `a` destroys the lower one of
-/// its two tasks of the chain; the upper one is in a scope, too. `b` is blocked until that begins.
+/// The chain alternates between `b` and `a`. While `b` is blocked, `a` begins to shut down. It must
+/// destroy only the lower of its two tasks; the upper one is in an unjoined scope as well.
 void stop_while_the_other_is_busy(scopes where) {
     io_context a;
     io_context b;
@@ -118,15 +118,15 @@ void stop_at_once(std::size_t contexts, scopes where) {
     }
 }
 
-ISOLATED_TEST(Unjoined, G5_AShutdownKeepsATaskAbove) {
+ISOLATED_TEST(Unjoined, G5_AShutdownHoldsBackAnAncestorOfATask) {
     stop_while_the_other_is_busy(scopes::local);
 }
 
-ISOLATED_TEST(Unjoined, G5_AShutdownKeepsATaskAbove_WithScopesOnTheHeap) {
+ISOLATED_TEST(Unjoined, G5_AShutdownHoldsBackAnAncestorOfATask_WithScopesOnTheHeap) {
     stop_while_the_other_is_busy(scopes::on_the_heap);
 }
 
-ISOLATED_TEST(Unjoined, G5_AShutdownKeepsATaskAbove_WithScopesBelowAGenerator) {
+ISOLATED_TEST(Unjoined, G5_AShutdownHoldsBackAnAncestorOfATask_WithScopesBelowAGenerator) {
     stop_while_the_other_is_busy(scopes::below_a_generator);
 }
 

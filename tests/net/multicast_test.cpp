@@ -143,7 +143,7 @@ TEST(Multicast, ASocketReceivesOnlyTheGroupsItHasJoinedItself) {
         EXPECT_EQ(co_await next(a), "first");
         EXPECT_EQ(co_await next(a), "third");
         EXPECT_EQ(co_await next(b), "second");
-        // `b` receives from both groups after it has joined the other one, too.
+        // After `b` has joined the first group as well, both sockets receive from it.
         EXPECT_EQ(net::join_group(b, {group, 0}, lo), 0);
         co_await send(from, "fourth", {group, port});
         EXPECT_EQ(co_await next(a), "fourth");
@@ -210,7 +210,7 @@ TEST(Multicast, Ipv6GroupsAreJoinedAndLeft) {
         EXPECT_TRUE(is_listed(lo.index(), hex));
         EXPECT_EQ(net::join_group(s, {scoped, 0}, net::network_interface(no_interface)), -EINVAL);
     }
-    EXPECT_FALSE(is_listed(lo.index(), hex)); // the end of the socket leaves it
+    EXPECT_FALSE(is_listed(lo.index(), hex)); // closing the socket leaves the group
 }
 
 TEST(Multicast, OptionsReachTheSocket) {
@@ -241,7 +241,8 @@ task<> check_errors(std::string_view group, std::string_view a, std::string_view
     const net::endpoint any(group, 0);
     const net::endpoint one(a, 0);
     const net::endpoint two(b, 0);
-    const net::network_interface first(1); // exists in a world, and usually is loopback
+    const net::network_interface first(
+        1); // exists in a world; on a real host it is usually loopback
     const int family = any.family();
     const net::socket s = net::socket::create_udp(family);
     EXPECT_EQ(net::join_group(s, one, first), -EINVAL); // not a group

@@ -44,7 +44,7 @@ private:
     std::optional<stall_report> begin_;
 };
 
-TEST(StallPlaces, TheEndIsPassedOnIfTheBeginningWas) {
+TEST(StallPlaces, TheEndIsReportedIfTheBeginningWasReported) {
     stall_places places;
     turn first(places, "x", 1);
     ASSERT_TRUE(first.begin());
@@ -73,7 +73,7 @@ TEST(StallPlaces, TheEndIsPassedOnIfTheBeginningWas) {
     EXPECT_FALSE(places.holds_back());
 }
 
-TEST(StallPlaces, AReportThatIsDueWhileTheTurnLastsHasItsEnd) {
+TEST(StallPlaces, ATurnThatIsFirstReportedByADelayedReportHasItsEndReportedToo) {
     stall_places places;
     EXPECT_TRUE(turn(places, "x", 1).end(40ms));
     turn longer(places, "x", 2);
@@ -133,7 +133,7 @@ TEST(StallPlaces, ForgetsThePlaceWhereNothingHasHappenedForLongest) {
     }
 }
 
-TEST(StallPlaces, ManyPlacesWithinAnIntervalShareOne) {
+TEST(StallPlaces, BeyondTheLimitNewPlacesShareOneEntry) {
     stall_places places;
     std::size_t passed_on = 0;
     for (int i = 0; i < 1000; ++i) {
@@ -145,7 +145,7 @@ TEST(StallPlaces, ManyPlacesWithinAnIntervalShareOne) {
     EXPECT_EQ(places.all().size(), 257U);
 }
 
-/// While a turn of the shared entry lasts, its place gets a separate entry.
+/// A place may get an entry of its own while an earlier turn there is counted in the shared entry.
 TEST(StallPlaces, ATurnEndsInTheEntryWhereItHasBegun) {
     stall_places places;
     for (int i = 0; i < 256; ++i) {

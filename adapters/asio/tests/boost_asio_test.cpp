@@ -1,4 +1,4 @@
-// The same headers with Boost.Asio.
+// The headers of coil::asio with Boost.Asio instead of standalone Asio.
 
 #if __has_include(<boost/asio.hpp>)
 
@@ -64,7 +64,7 @@ TEST(BoostAsio, TransfersOnAnAsioThread) {
     EXPECT_EQ(answer.get(), "hello\n");
 }
 
-TEST(BoostAsio, ThrowsStdSystemErrorAndIsCancelledByItsObject) {
+TEST(BoostAsio, ThrowsStdSystemErrorAndIsCancelledThroughTheIoObject) {
     const auto work = [](asio_thread& io) -> task<> {
         tcp::socket unopened(io.get_executor());
         char byte = 0;

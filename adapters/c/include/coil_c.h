@@ -23,7 +23,7 @@
  * one thread at a time: while the context runs, only by its callbacks.
  *
  * Callbacks run on the thread that runs the context, one at a time. They may call every function
- * but coil_context_run(), coil_context_run_once() and coil_context_destroy(), which then return
+ * except coil_context_run(), coil_context_run_once() and coil_context_destroy(), which then return
  * -EBUSY. They must neither throw nor longjmp(3) out of the callback.
  *
  * Stability: the types are opaque, and functions are only ever added. coil_c_version() returns the
@@ -65,22 +65,22 @@ int coil_context_run(coil_context* ctx);
 
 /** Waits until a callback is due, for at most timeout_ms milliseconds (0: not at all; negative:
  *  without a limit), and calls every callback that is due, once each. Returns their number; 0: the
- *  time is over, or coil_context_stop() was called. Errors are those of coil_context_run(). */
+ *  timeout has expired, or coil_context_stop() was called. Errors are those of coil_context_run().
+ */
 int coil_context_run_once(coil_context* ctx, int timeout_ms);
 
 /** Makes coil_context_run() or coil_context_run_once() return after the current callback; if
  *  neither is running, the next call of one of them returns immediately. Callbacks that are due are
- *  not lost: the call after that calls them. Any thread. */
+ *  not lost: they are called when the context runs again. Any thread. */
 int coil_context_stop(coil_context* ctx);
 
 /** Calls f(ctx, user) once on the thread that runs the context, after the functions that the
- *  calling thread has posted before. Everything done before the call happens before f. Any thread.
- */
+ *  calling thread has posted earlier. What the calling thread has done before the call happens
+ *  before f. Any thread. */
 int coil_context_post(coil_context* ctx, coil_callback f, void* user);
 
-/** After a hold, coil_context_run() does not return for lack of work until there have been as many
- *  releases as holds. For programs that wait for coil_context_post(). -EINVAL: there is no hold.
- */
+/** While there have been more holds than releases, coil_context_run() does not return for lack of
+ *  work. For programs that wait for coil_context_post(). -EINVAL: a release without a hold. */
 int coil_context_hold(coil_context* ctx);
 int coil_context_release(coil_context* ctx);
 
@@ -88,8 +88,8 @@ int coil_context_release(coil_context* ctx);
 
 /** Calls f(ctx, user) after delay_ns nanoseconds and then, if interval_ns is not 0, every
  *  interval_ns nanoseconds; intervals that have already passed are skipped. With a delay of 0 it is
- *  called in the next round. `id`, which may be NULL, is set to the number of the timer, which is
- *  never 0 and never reused. */
+ *  called in the next iteration of the loop. If `id` is not NULL, *id is set to the number of the
+ *  timer, which is never 0 and never reused. */
 int coil_timer_start(coil_context* ctx, uint64_t delay_ns, uint64_t interval_ns, coil_callback f,
                      void* user, uint64_t* id);
 
@@ -101,19 +101,21 @@ int coil_timer_cancel(coil_context* ctx, uint64_t id);
 
 enum {
     COIL_READABLE = 1, /**< read(2), accept(2) and so on do not block */
-    COIL_WRITABLE = 2, /**< write(2) does not block; connect(2) has ended */
+    COIL_WRITABLE = 2, /**< write(2) does not block; connect(2) has completed or failed */
     COIL_ERROR = 4,    /**< an error is pending, or the peer has closed both directions */
     COIL_HANG_UP = 8   /**< the peer sends no more; data that has arrived can still be read */
 };
 
-/** The callback of a descriptor that is ready. `events` has the requested events that apply.
- *  COIL_ERROR and, with COIL_READABLE, COIL_HANG_UP are reported without being requested. */
+/** The callback of a descriptor that is ready. `events` holds the requested events that have
+ *  occurred. COIL_ERROR and, with COIL_READABLE, COIL_HANG_UP are reported without being requested.
+ */
 typedef void (*coil_watch_callback)(coil_context* ctx, int fd, unsigned events, void* user);
 
 /** Watches a descriptor for COIL_READABLE, COIL_WRITABLE, or both. Level-triggered: f is called in
- *  each round in which the descriptor is ready. A descriptor has one watch: call coil_unwatch()
- *  before it is closed. -EEXIST: it is watched already; -EBADF: it is not open; -EPERM: it cannot
- *  be watched, for example because it is a regular file, which is always ready. */
+ *  each iteration of the loop in which the descriptor is ready. A descriptor can have one watch;
+ *  call coil_unwatch() before closing it. -EEXIST: it is watched already; -EBADF: it is not open;
+ *  -EPERM: it cannot be watched, for example because it is a regular file, which is always ready.
+ */
 int coil_watch(coil_context* ctx, int fd, unsigned events, coil_watch_callback f, void* user);
 
 /** Replaces the events of a watch; 0 pauses it, except for COIL_ERROR. -ENOENT: it is not watched.

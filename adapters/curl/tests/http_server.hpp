@@ -259,7 +259,7 @@ private:
     std::atomic<bool> released_{false};
 };
 
-/// Tests ask the server directly, whatever proxy the environment names.
+/// The tests connect to the server directly, even if the environment names a proxy.
 class CurlTest : public ::testing::Test {
 protected:
     void SetUp() override { ::setenv("no_proxy", "127.0.0.1", 1); }

@@ -68,7 +68,7 @@ TEST_F(CurlRequests, SendsMethodsHeadersAndBodies) {
     }(server));
 }
 
-TEST_F(CurlRequests, FollowsRedirectsToALimit) {
+TEST_F(CurlRequests, FollowsRedirectsUpToALimit) {
     run_checked([](http_server& s) -> task<> {
         curl::client client;
         auto r = co_await client.perform({.url = s.url("/redirect/3"), .body = "form"});
@@ -90,8 +90,8 @@ TEST_F(CurlRequests, FollowsRedirectsToALimit) {
     }(server));
 }
 
-// Easy handles are used again.
-TEST_F(CurlRequests, ARequestKeepsNothingOfTheOnesBefore) {
+// Easy handles are reused.
+TEST_F(CurlRequests, ARequestInheritsNothingFromEarlierOnes) {
     run_checked([](http_server& s) -> task<> {
         curl::client client;
         const auto get = [&](const std::string& path) -> task<std::string> {
@@ -262,7 +262,7 @@ TEST_F(CurlStreams, UploadsOfAKnownSizeByAnyMethod) {
     }(server));
 }
 
-TEST_F(CurlStreams, AnAnswerBeforeTheEndOfTheUpload) {
+TEST_F(CurlStreams, AResponseBeforeTheEndOfTheUpload) {
     run_checked([](http_server& s) -> task<> {
         curl::client client;
         auto t = client.start({.url = s.url("/refuse"),

@@ -2,7 +2,7 @@
 
 // COIL_ASSERT(condition): an invariant of the library. A false condition prints the expression, the
 // file and line, and the function to stderr and aborts. Enabled in debug and sanitizer builds;
-// define COIL_ASSERTIONS as 1 or 0 to choose. When disabled, the condition is compiled and not
+// define COIL_ASSERTIONS as 1 or 0 to choose. When disabled, the condition is compiled but not
 // evaluated.
 //
 // Misuse of coil by the program is reported in every build (end_with_misuse() and exceptions);
@@ -24,8 +24,8 @@
 
 namespace coil::detail {
 
-/// Prints "coil: assertion failed: EXPRESSION (FILE:LINE, FUNCTION)" on stderr, then, like
-/// end_with_misuse(), what runs on this thread, and aborts.
+/// Prints "coil: assertion failed: EXPRESSION (FILE:LINE, FUNCTION)" on stderr, then the task that
+/// runs on this thread, as end_with_misuse() does, and aborts.
 [[noreturn, gnu::cold]] void assertion_failed(const char* expression, const char* file,
                                               unsigned line, const char* function) noexcept;
 

@@ -5,8 +5,8 @@
 
 namespace coil::detail {
 
-/// Storage for an object that is constructed later, or never: a std::optional that is neither
-/// copied, moved nor compared. It compiles faster: each std::optional<T> instantiates five base
+/// Storage for an object that is constructed later, or never: a std::optional that cannot be
+/// copied, moved or compared. It compiles faster: each std::optional<T> instantiates five base
 /// classes and about fifty traits.
 template <class T>
 class late {

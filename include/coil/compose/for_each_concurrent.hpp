@@ -13,17 +13,17 @@
 namespace coil {
 
 /// Calls `f` for each element of a range, at most `limit` calls at a time, and awaits what each
-/// call returns; results are dropped. The await ends when all calls have ended.
+/// call returns; results are discarded. The await ends when all calls have ended.
 ///
 ///     co_await for_each_concurrent(urls, 8, [](const std::string& url) { return fetch(url); });
 ///
 /// Calls start in the order of the elements. After the first exception, thrown by a call or by the
 /// range, the other calls are asked to stop and no further call is started; the exception is
 /// rethrown when all calls have ended. Further exceptions go to the context's
-/// on_unhandled_exception unless they only report a cancellation. A stop of the awaiting task does
-/// the same with std::errc::operation_canceled. The range and `f` are kept until the await ends:
-/// temporaries by value, a named range by reference; each element of a range is passed as
-/// dereferencing the iterator yields it. A limit of 0 counts as 1.
+/// on_unhandled_exception unless they only report a cancellation. A stop of the awaiting task has
+/// the same effect, with std::errc::operation_canceled as the exception. The range and `f` are kept
+/// until the await ends: temporaries by value, a named range by reference. `f` is called with the
+/// result of dereferencing the iterator. A limit of 0 counts as 1.
 template <class Range, class F>
     requires(!detail::is_generator<std::remove_cvref_t<Range>> &&
              detail::calls_each<Range, std::size_t, F>)

@@ -52,7 +52,7 @@ auto hard_link(First&& first, Rest&&... rest) noexcept {
 }
 
 #if defined(COIL_CHECK_LIFETIMES)
-/// The same by value, which the compiler can check.
+/// The same with operands by value, so that the compiler can check lifetimes.
 template <detail::element A, detail::element B>
     requires(!detail::limits_chain<io_awaitable<A>> && !detail::limits_chain<io_awaitable<B>>)
 auto operator&&(io_awaitable<A> a COIL_LIFETIMEBOUND, io_awaitable<B> b COIL_LIFETIMEBOUND) {

@@ -50,9 +50,9 @@ namespace coil {
 /// Destroying a scope without joining it, as an exception or a shutdown does, destroys the children
 /// that have not ended: their I/O is cancelled and waited for, and their locals are destroyed.
 /// Debug builds report this on stderr, unless it follows a cancel() or is the result of an
-/// exception, a shutdown or the destruction of the coroutine. A join_handle's task is not
-/// destroyed; it is asked to stop and ends by itself. A coroutine that is waiting in join() then
-/// resumes with std::errc::operation_canceled. A child must not destroy its own scope.
+/// exception, a shutdown or the destruction of the coroutine. A join_handle's task is not destroyed
+/// but asked to stop, and ends by itself. If a coroutine is waiting in join() when the scope is
+/// destroyed, join() throws std::errc::operation_canceled. A child must not destroy its own scope.
 ///
 /// If a child waits in on() for a task on another context, the destructor blocks this thread until
 /// that context has ended its turn and destroyed the task. Destructors on several threads may block
@@ -130,7 +130,8 @@ public:
     }
 
 #if defined(COIL_CHECK_LIFETIMES)
-    /// The same by value, which the compiler can check, for tasks inside a timeout(), on(), ...
+    /// The same for tasks inside a timeout(), on(), ...: passed by value, so that the compiler can
+    /// check lifetimes.
     template <template <class...> class Combination, class... T>
         requires detail::checked_by_value<Combination<T...>>
     child_handle<> spawn(Combination<T...> work COIL_CAPTURED(this), std::string_view name = {},

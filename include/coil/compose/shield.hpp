@@ -38,9 +38,8 @@ private:
 ///
 ///     co_await shield(write_footer(file)); // runs to its end even in a cancelled task
 ///
-/// A combinator around it, such as a when_any with losers or a timeout, waits until the shielded
-/// work has ended. Destroying the awaiting frame, as a shutdown does, destroys the shielded work as
-/// well.
+/// A combinator around it, such as when_any or timeout, waits until the shielded work has ended.
+/// Destroying the awaiting frame, as a shutdown does, destroys the shielded work as well.
 template <class A>
     requires awaitable<detail::kept<A>>
 auto shield(A&& work) {
@@ -51,7 +50,7 @@ auto shield(A&& work) {
 }
 
 #if defined(COIL_CHECK_LIFETIMES)
-/// The same for a task, which the compiler can check only if it is passed by value.
+/// The same for a task. It is passed by value, so that the compiler can check lifetimes.
 template <class T>
 COIL_CORO_COPIES auto shield(task<T> work COIL_LIFETIMEBOUND) {
     return shielded_awaitable<task<T>>(std::move(work));

@@ -80,7 +80,7 @@ public:
     /// child's handle. Without co_await the child is queued, in order and without a limit. If the
     /// awaiting task is asked to stop while it waits, the child is not started and co_await throws
     /// std::errc::operation_canceled. The name is used in messages, and shown by dump_tasks() with
-    /// the place.
+    /// the place of the call.
     template <class T>
     supervised_spawn<T> spawn(task<T> work COIL_CAPTURED(this), std::string_view name = {},
                               std::source_location where = std::source_location::current()) {
@@ -94,7 +94,8 @@ public:
             *this, detail::await_and_discard<detail::kept<A>>(std::forward<A>(work)), name, where);
     }
 #if defined(COIL_CHECK_LIFETIMES)
-    /// The same by value, which the compiler can check, for tasks inside a timeout(), on(), ...
+    /// The same for tasks inside a timeout(), on(), ...: passed by value, so that the compiler can
+    /// check lifetimes.
     template <template <class...> class Combination, class... T>
         requires detail::checked_by_value<Combination<T...>>
     supervised_spawn<void> spawn(Combination<T...> work COIL_CAPTURED(this),

@@ -57,9 +57,9 @@ private:
 /// cancellation.
 ///
 /// Work that ends before the limit returns its own result or exception. The limit counts from the
-/// co_await. As with when_all, the work must stay on its context, and a limited join_handle passes
-/// the stop on to its task. If there is no memory for the timer, the work is asked to stop and
-/// waited for, and the await throws std::bad_alloc.
+/// co_await. As with when_all, the work must stay on its context, and the task of a limited
+/// join_handle is asked to stop as well. If there is no memory for the timer, the work is asked to
+/// stop and waited for, and the await throws std::bad_alloc.
 template <class A, class Rep, class Period>
     requires detail::limited_by_child<A>
 auto timeout(A&& work, std::chrono::duration<Rep, Period> limit) {
@@ -83,7 +83,7 @@ auto timeout_at(A&& work, std::chrono::time_point<Clock, Duration> deadline) {
 }
 
 #if defined(COIL_CHECK_LIFETIMES)
-/// The same for tasks, which the compiler can check only if they are passed by value.
+/// The same for tasks. They are passed by value, so that the compiler can check lifetimes.
 template <class T, class Rep, class Period>
 COIL_CORO_COPIES auto timeout(task<T> work COIL_LIFETIMEBOUND,
                               std::chrono::duration<Rep, Period> limit) {

@@ -24,7 +24,7 @@ template <class Kept, class Awaitables>
 class when_all_range_awaitable;
 
 /// Awaits several awaitables concurrently: tasks, operations and chains, sleeps, next() of streams,
-/// join handles, other combinations. Returns their results as a std::tuple, in which std::monostate
+/// join handles, other combinators. Returns their results as a std::tuple, in which std::monostate
 /// stands for void.
 ///
 ///     auto [user, orders, n] = co_await when_all(load(id), find_orders(id), io::read(fd, buf));
@@ -53,7 +53,7 @@ auto when_all(Awaitables&&... awaitables) {
 }
 
 #if defined(COIL_CHECK_LIFETIMES)
-/// The same for tasks, which the compiler can check only if they are passed by value.
+/// The same for tasks. They are passed by value, so that the compiler can check lifetimes.
 template <class... T>
     requires(sizeof...(T) > 0)
 COIL_CORO_COPIES auto when_all(task<T>... tasks COIL_LIFETIMEBOUND) {

@@ -45,7 +45,7 @@ auto when_any(Awaitables&&... awaitables) {
 }
 
 #if defined(COIL_CHECK_LIFETIMES)
-/// The same for tasks, which the compiler can check only if they are passed by value.
+/// The same for tasks. They are passed by value, so that the compiler can check lifetimes.
 template <class... T>
     requires(sizeof...(T) > 0)
 COIL_CORO_COPIES auto when_any(task<T>... tasks COIL_LIFETIMEBOUND) {

@@ -224,11 +224,11 @@ public:
     /// Returns a text that lists the tasks and children of scopes of this context: the chain of
     /// awaits of each, and what it waits for. If there are more than `limit`, it lists the newest
     /// and the oldest ones and the number of those omitted. May be called from any thread, whether
-    /// or not the context runs. If it runs on another thread, it takes the snapshot there, for half
-    /// a millisecond of each turn: the text is correct for each task, but not for all tasks at the
-    /// same moment. This call blocks until then, for at most two seconds if a coroutine blocks that
-    /// thread. Called by a task of this context, it takes the whole snapshot without a pause, about
-    /// 0.25 µs per task. Symbols are looked up on the calling thread. (docs/guide/observing.md)
+    /// or not the context runs. If the context runs on another thread, that thread takes the
+    /// snapshot, for half a millisecond of each turn: the text is correct for each task, but not
+    /// for all tasks at the same moment. The caller blocks until it is complete, but at most two
+    /// seconds if a coroutine blocks that thread, and looks up the symbols. A task of this context
+    /// takes the whole snapshot at once, in about 0.25 µs per task. (docs/guide/observing.md)
     [[nodiscard]] std::string dump_tasks(std::size_t limit = default_dump_limit);
     /// The same as JSON.
     [[nodiscard]] std::string dump_tasks_json(std::size_t limit = default_dump_limit);
@@ -239,7 +239,7 @@ public:
     [[nodiscard]] detail::event_loop& loop() noexcept { return *loop_; }
 
 private:
-    struct own_thread; // because <thread> takes long to compile
+    struct own_thread; // contains a std::thread; <thread> takes long to compile
 
     template <class F>
     static task<> call(F f) {

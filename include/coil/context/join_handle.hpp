@@ -23,7 +23,7 @@ class join_handle;
 
 namespace detail {
 
-/// The source that cancel() requests a stop of. Precondition: the handle was not moved from.
+/// The stop source of the task. Precondition: the handle was not moved from.
 template <class T>
 inplace_stop_source& stop_source_of(join_handle<T>& handle) noexcept {
     return handle.state().stop_source();
@@ -133,7 +133,7 @@ public:
 
         /// Called when the wait is over. Returns whether await_resume() will throw.
         [[nodiscard]] bool has_failed() const noexcept { return state_.has_failed(); }
-        /// For the message of an exception that is not passed on.
+        /// For the message about an exception that no coroutine receives.
         [[nodiscard]] detail::task_label label() const noexcept { return state_.label(); }
         /// Called instead of await_resume(): the result stays in the handle.
         void discard() noexcept { resumed(); }

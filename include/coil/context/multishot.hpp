@@ -64,7 +64,8 @@ private:
     sleep_awaitable::from origin_ = sleep_awaitable::from::now;
 };
 
-/// The value of a multishot stream: a descriptor, events, or expirations; or -errno.
+/// The value of a multishot stream: a descriptor, poll events or a number of timer expirations; or
+/// -errno.
 ///
 ///     while (auto peer = co_await connections.next())
 ///         co_spawn(session(net::socket{*peer}));

@@ -20,10 +20,10 @@ namespace coil {
 ///         parts.push_back(count(range));
 ///     const std::vector<int> counts = co_await parallel(std::move(parts));
 ///
-/// The first exception, and a stop of the calling task, ask all others to stop; the exception is
-/// rethrown when all have ended. If a shutdown destroys the calling task, the others are asked to
-/// stop but not waited for: objects that they refer to must belong to them or outlive the runtime's
-/// run.
+/// The first exception asks the other tasks to stop, and is rethrown when all have ended. A stop of
+/// the calling task asks all of them to stop. If a shutdown destroys the calling task, they are
+/// asked to stop but not waited for: objects that they refer to must belong to them or outlive the
+/// runtime's run.
 template <class T>
 [[nodiscard]] task<std::vector<T>> parallel(std::vector<task<T>>&& tasks) {
     return detail::collect(std::move(tasks), detail::spawn_beside{});

@@ -158,9 +158,10 @@ public:
         next().submit(work);
     }
 
-    /// Runs until every task on every context is done or stop() is called; an earlier stop()
-    /// counts. Context 0 runs on the calling thread, the others on threads of their own. Rethrows
-    /// the exception with which a context failed. One call at a time; may be called again.
+    /// Runs until every task on every context is done or stop() is called. After an earlier stop()
+    /// it shuts down immediately. Context 0 runs on the calling thread, the others on threads of
+    /// their own. Rethrows the exception with which a context failed. One call at a time; may be
+    /// called again.
     void run();
 
     /// Runs `work` and returns its value or throws its exception. If run() or another block_on() is
@@ -174,7 +175,8 @@ public:
     /// including by a task.
     void stop() noexcept;
 
-    /// The i-th context, which runs while run() does. Tasks spawned on it directly count as well.
+    /// The i-th context, which runs while run() does. run() also waits for tasks spawned on it
+    /// directly.
     [[nodiscard]] io_context& context(std::size_t i) noexcept { return *contexts_[i]; }
     [[nodiscard]] const io_context& context(std::size_t i) const noexcept { return *contexts_[i]; }
     /// The tasks of all contexts, one context after the other, like io_context::dump_tasks().
@@ -222,7 +224,7 @@ private:
     template <class T>
     static task<T> then_end(task<T> work, runtime& all, std::uint64_t run);
 
-    // Ends after the contexts, whose tasks may spawn while they are destroyed.
+    // Destroyed after the contexts, whose tasks may spawn while they are destroyed.
     const detail::existence existence_;
     const dispatcher_function dispatcher_;
     detail::quiescence quiescence_;

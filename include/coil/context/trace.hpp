@@ -22,7 +22,7 @@
 ///     trace::write("/tmp/part.json");
 ///
 /// Each thread (of the first 256) records into a ring of its own, whose oldest events are
-/// overwritten: the memory is bounded, and a trace shows the time before it was written. All
+/// overwritten: the memory is bounded, and a trace shows the last events before it was written. All
 /// functions may be called from any thread.
 namespace coil::trace {
 
@@ -44,8 +44,8 @@ void write(const std::string& file);
 
 namespace coil {
 
-/// The position in a distributed trace that a protocol carries to the next program: a trace, and a
-/// span of it.
+/// The position in a distributed trace that a protocol carries to the next program: the IDs of the
+/// trace and of one of its spans.
 struct trace_context {
     std::uint64_t trace_high = 0; ///< the 128 bits of the trace's id
     std::uint64_t trace_low = 0;

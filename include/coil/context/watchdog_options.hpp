@@ -34,9 +34,9 @@ struct watchdog_options {
     std::chrono::nanoseconds ready_delay = std::chrono::milliseconds(100);
     std::chrono::nanoseconds timer_delay = std::chrono::milliseconds(100);
     std::chrono::nanoseconds pool_delay = std::chrono::seconds(1);
-    /// Each place is reported at most once in this time, or twice: see stall_report::has_ended.
-    /// Further stalls there are counted, and reported together at the end of the interval
-    /// (stall_report::times).
+    /// At most one stall per place is reported in this time (a long turn twice, see
+    /// stall_report::has_ended). Further stalls there are counted, and reported together at the end
+    /// of the interval (stall_report::times).
     std::chrono::nanoseconds interval = std::chrono::seconds(10);
     /// Whether to interrupt the thread. If not, reports have neither a stack nor a task.
     bool interrupts = true;

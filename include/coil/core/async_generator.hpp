@@ -193,7 +193,7 @@ private:
         }
         state_ = state::idle;
     }
-    /// Called by the destructor during the await.
+    /// Called by the destructor if the await is not over.
     [[gnu::noinline, gnu::cold]] void abandon() noexcept {
         if (state_ == state::losing) {
             *is_gone_ = true;
@@ -211,7 +211,7 @@ private:
         }
     }
 
-    /// One byte, so that the destructor has a single test.
+    /// One enumeration instead of several flags, so that the destructor needs a single test.
     enum class state : unsigned char {
         idle,       ///< the await has not begun, or is over
         asking,     ///< it has begun

@@ -53,8 +53,8 @@ template <class A>
 using kept = std::conditional_t<std::is_lvalue_reference_v<A>, A,
                                 typename kept_as<std::remove_cvref_t<A>>::type>;
 
-/// With COIL_CHECK_LIFETIMES: whether an A refers to what its tasks or operations refer to, so that
-/// functions take it by value, which the compiler can check.
+/// With COIL_CHECK_LIFETIMES: whether functions take an A by value. Only then can the compiler
+/// check the lifetimes of the objects to which the tasks or operations in it refer.
 template <class A>
 inline constexpr bool checked_by_value = false;
 
@@ -78,8 +78,8 @@ concept deferred_result = knows_failure<Awaiter> || requires(Awaiter& a) {
     { a.await_resume() } noexcept;
 };
 
-/// How the result of an await is stored: as a value, as a reference to a named object, or not at
-/// all.
+/// How the result of an await is stored: as a reference if the await returns an lvalue reference,
+/// otherwise as a value. void if there is no result.
 template <awaitable A>
 using stored_result = std::conditional_t<std::is_lvalue_reference_v<await_result_t<A>>,
                                          await_result_t<A>, std::remove_cvref_t<await_result_t<A>>>;
@@ -88,8 +88,8 @@ using stored_result = std::conditional_t<std::is_lvalue_reference_v<await_result
 template <class R, class A>
 concept element_of = std::same_as<R, typename std::remove_cvref_t<A>::value_type>;
 
-/// The types to which a program that forgot co_await may convert an awaitable: the result, what
-/// that contains, or bool.
+/// The types to which a program that forgot co_await may convert an awaitable: that of the result
+/// or of the element in it, int if the result converts to it, and bool.
 template <class R, class A>
 concept mistaken_result =
     std::same_as<R, bool> ||

@@ -19,8 +19,8 @@ class const_buffer;
 
 namespace detail {
 
-/// Excludes copies of buffers before the concepts of ranges are checked, which takes a compiler
-/// long.
+/// Excludes copies of buffers before the range concepts are checked, because those take long to
+/// compile.
 template <class R>
 concept not_a_buffer = !std::same_as<std::remove_cvref_t<R>, mutable_buffer> &&
                        !std::same_as<std::remove_cvref_t<R>, const_buffer>;
@@ -88,9 +88,9 @@ private:
     std::size_t size_ = 0;
 };
 
-/// Memory that a call reads from. It can be made from everything from which a mutable_buffer can be
-/// made, from a std::string_view, and from a string literal, without the terminating zero. (A const
-/// char array is treated as a literal. If its last zero is data, write {array, sizeof array}.)
+/// Memory that a call reads from: made from anything that a mutable_buffer can be made from, from a
+/// std::string_view, or from a string literal, without the terminating zero. (A const char array is
+/// treated as a literal. If its last zero is data, write {array, sizeof array}.)
 class const_buffer {
 public:
     constexpr const_buffer() noexcept = default;

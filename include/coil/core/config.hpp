@@ -39,9 +39,10 @@ destroyed twice). Use clang 17+ or GCC 14+, or define COIL_ALLOW_GCC12 if you ac
 
 // Define COIL_CHECK_LIFETIMES (clang only) to get a warning for a coroutine that outlives what it
 // refers to: a reference or string_view parameter bound to a temporary, the captures of a lambda,
-// the object of a member function. Then a function that returns a coroutine type without being a
-// coroutine must say so: it is marked COIL_CORO_WRAPPER. This header therefore includes the
-// standard headers with templates that are such functions, and must be the first to include them:
+// the object of a member function. Each function that returns a coroutine type but is not a
+// coroutine must then be marked COIL_CORO_WRAPPER. Some templates of the standard library are such
+// functions. This header includes their headers with that mark, so it must be the first header that
+// includes them:
 //
 //     clang++ -DCOIL_CHECK_LIFETIMES -include coil/core/config.hpp ...
 //
@@ -107,8 +108,8 @@ destroyed twice). Use clang 17+ or GCC 14+, or define COIL_ALLOW_GCC12 if you ac
 #define COIL_ERROR_IF(condition, sentence)
 #endif
 
-// Placed after a function's parameters instead of a body: the function must not be called, and the
-// compiler prints the sentence where it is. Its return type must not be deduced.
+// Placed after a function's parameters instead of a body: a call of the function does not compile,
+// and the compiler prints the sentence. Its return type must not be deduced.
 #if defined(__clang__)
 #define COIL_DELETE(sentence)                                                                      \
     _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wgcc-compat\"")          \
@@ -117,7 +118,8 @@ destroyed twice). Use clang 17+ or GCC 14+, or define COIL_ALLOW_GCC12 if you ac
 #define COIL_DELETE(sentence) __attribute__((unavailable(sentence)))
 #endif
 
-// The same for a conversion or a copy constructor, which traits must see: GCC prints no sentence.
+// The same for a conversion and for a copy constructor. Type traits must see that these cannot be
+// used, so GCC, which has no other way, deletes them and prints no sentence.
 #if defined(__clang__)
 #define COIL_DELETE_CONVERSION(sentence) COIL_DELETE(sentence)
 #else

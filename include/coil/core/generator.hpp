@@ -122,7 +122,8 @@ private:
 };
 
 /// `co_yield elements_of(range)` yields each element of `range`. If that is a generator of the same
-/// kind, its elements do not pass through this one, so recursion costs the same at any depth.
+/// kind, its elements do not pass through this one, so an element costs the same at any depth of
+/// recursion.
 template <std::ranges::range Range>
 struct elements_of {
     Range range;

@@ -129,8 +129,8 @@ inline void detail::stop_callback_base::detach() noexcept {
 
 namespace detail {
 
-/// Passes a request to stop on to another source. The source that receives the request walks a
-/// chain of relays in a loop, so the chain may have any length (guarantee G10).
+/// Relays a stop request to another source. The source at which the request is made follows a chain
+/// of relays in a loop, so the chain may have any length (guarantee G10).
 class stop_relay : public stop_callback_base {
 protected:
     void relay_stop(inplace_stop_token from, inplace_stop_source& to) noexcept {

@@ -26,7 +26,7 @@ inline constexpr bool is_any_task<task<T>> = true;
 
 } // namespace detail
 
-/// A lazy coroutine: it starts when it is awaited, and is awaited once.
+/// A lazy coroutine: it starts when it is awaited, and can be awaited once.
 ///
 ///     task<int> answer() { co_return 42; }
 ///     int n = co_await answer();
@@ -154,7 +154,7 @@ public:
     task(const Result&) // NOLINT(*-explicit-*)
         COIL_DELETE_COPY("a coroutine returns its result by co_return");
 
-    /// For code that takes over the frame (spawning, executors) and destroys it.
+    /// Gives the frame to the caller, which destroys it. Used by spawn() and by executors.
     [[nodiscard]] std::coroutine_handle<promise_type> release() noexcept {
         if (!coroutine_ || !typed().promise().is_fresh()) [[unlikely]] {
             detail::end_with_misuse(coroutine_ ? detail::used_task : detail::empty_task);

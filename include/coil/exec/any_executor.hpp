@@ -29,13 +29,14 @@ inline constexpr bool number_or_pointer =
 ///     any_executor own(std::in_place_type<new_thread_executor>);   // owns it, as do its copies
 ///
 /// Constructed from a named executor, it refers to that executor, which must outlive it.
-/// Constructed from a temporary or with std::in_place_type, which executors that cannot be moved
-/// need, it and its copies share ownership of the executor; the last copy destroys it. A coroutine
-/// that runs on the executor does not keep it alive.
+/// Constructed from a temporary, or with std::in_place_type (for executors that cannot be moved),
+/// it shares ownership of the executor with its copies; the last of them destroys the executor. A
+/// coroutine that runs on the executor does not keep it alive.
 ///
-/// Two objects are equal if they hold the same executor, or executors of one type that are equal by
-/// its operator==, owned or not. Submitting to an empty any_executor throws std::logic_error.
-/// Submitting allocates no memory beyond what the executor itself allocates.
+/// Two objects are equal if they refer to the same executor, or to executors of the same type that
+/// are equal by that type's operator==. Submitting to an empty any_executor throws
+/// std::logic_error. execute() allocates space for the function. Submitting a coroutine allocates
+/// only what the executor allocates, and a small block if the executor accepts only functions.
 ///
 /// Threading: the object is no more thread-safe than a pointer; the executor it refers to is
 /// thread-safe.
@@ -158,8 +159,8 @@ template <class E>
 executor_ref ref_to(E& executor) noexcept {
     return executor_ref::to(executor);
 }
-/// Refers to the executor inside, because submitted work must not depend on the lifetime of the
-/// any_executor. A reference to an empty any_executor refers to no object, and throws when used.
+/// Refers to the executor that the any_executor holds, because submitted work must not depend on
+/// the lifetime of the any_executor. If that is empty, using the reference throws.
 inline executor_ref ref_to(const any_executor& executor) noexcept {
     if (executor) {
         return executor.ref();

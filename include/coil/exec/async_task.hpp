@@ -39,27 +39,27 @@ namespace coil {
 /// Executor is any_executor, whose parameter may also be passed by value, the task keeps a copy; a
 /// copy that owns its executor keeps it alive.)
 ///
-/// It may await anything, and always resumes on its executor. Awaits that need a context, such as
-/// the operations of coil::io, require an executor that is a context (io_context, runtime). A
-/// task<> that it awaits runs on its executor.
+/// The coroutine may await anything, and always resumes on its executor. Awaits that need a
+/// context, such as the operations of coil::io, require an executor that is a context (io_context,
+/// runtime). A task<> that it awaits runs on its executor.
 ///
 /// Results: get() and co_await on a named task return a copy, any number of times and from any
 /// thread. On a temporary or moved task, or if T cannot be copied, they move the value out; doing
 /// that again throws std::logic_error. References are returned as they are. An exception of any
-/// type is rethrown each time. An exception that was not received (by get, co_await or catching)
-/// when the task is destroyed goes to the on_unhandled_exception of the current context, or is
-/// printed.
+/// type is rethrown each time. An exception that get, co_await or catching has not received when
+/// both the task object and the coroutine have ended goes to the on_unhandled_exception of the
+/// current context, or is printed.
 ///
-/// Callbacks run in the order in which they were added, on the executor's thread that ends the
-/// task, before awaiting coroutines resume. A callback that is added to a finished task runs
-/// immediately on the calling thread. An exception that leaves a callback is reported like that of
-/// a detached task; the other callbacks still run.
+/// Callbacks run in the order in which they were added, on the thread that ends the task, before
+/// awaiting coroutines resume. A callback that is added to a finished task runs immediately on the
+/// calling thread. An exception that leaves a callback is reported like that of a detached task;
+/// the other callbacks still run.
 ///
-/// Destroying the object detaches the coroutine: it runs to its end, its frame is destroyed there,
-/// and the callbacks run.
+/// Destroying the object detaches the coroutine: it runs to its end on its executor, its frame is
+/// destroyed there, and the callbacks run.
 ///
-/// Shutdown: if the executor drops the coroutine because it was shut down, or is a context that
-/// stops, the frame is destroyed there and awaiting coroutines get std::system_error with
+/// Shutdown: if the executor was shut down and drops the coroutine, or is a context that stops, the
+/// frame is destroyed on that thread, and awaiting coroutines get std::system_error with
 /// std::errc::operation_canceled. If no thread can be created, the executor's exception is the
 /// result.
 ///
@@ -115,9 +115,9 @@ public:
         detail::add_then<T>(state(), std::move(f));
         return *this;
     }
-    /// Calls `f` with the exception, if there is one: as std::exception_ptr if `f` accepts that,
-    /// otherwise as std::exception& or without an argument if it accepts those, otherwise as its
-    /// parameter type, if the exception is of that type.
+    /// Calls `f` with the exception, if there is one, in the first of these forms that `f` accepts:
+    /// a std::exception_ptr, a std::exception&, no argument, its parameter type. In the second and
+    /// last form, `f` is called only if the exception is of that type.
     template <class F>
     async_task& catching(F f) & {
         detail::add_catching(state(), std::move(f));
@@ -166,8 +166,8 @@ public:
             return start(coroutine,
                          {detail::stop_token_of(coroutine), detail::nearest_root(coroutine)});
         }
-        /// For awaits nested between the coroutine and this awaiter; `above` provides the parent's
-        /// token and root.
+        /// Called by an awaiter that contains this one; `above` replaces the token and the root of
+        /// the coroutine's promise.
         bool start(std::coroutine_handle<> coroutine, const detail::stop_detour& above) noexcept {
             begin(coroutine, above.root);
             this->below = above.root;

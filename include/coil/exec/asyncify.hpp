@@ -20,8 +20,8 @@ namespace coil {
 /// coroutines by at most one piece.
 ///
 /// `f` is callable with no argument or with the awaiting task's inplace_stop_token. It is moved
-/// into the await and called once, as an rvalue; nothing is allocated. The await returns its
-/// result, of any type, or throws its exception.
+/// into the await and called once, as an rvalue; nothing is allocated. The await returns the result
+/// of `f`, of any type, or throws its exception.
 ///
 /// Threading: `f` runs on this context's thread, or on that of the executor that runs the coroutine
 /// (a run_loop).

@@ -17,15 +17,15 @@ namespace coil {
 /// For functions that block or compute for a long time. `f` is callable with no argument or with
 /// the awaiting task's inplace_stop_token, which signals that the result is no longer needed. `f`
 /// is moved into the await, called once, as an rvalue, and destroyed on the awaiting thread;
-/// nothing is allocated. The await returns its result (a movable value, a reference, or void) or
-/// throws its exception.
+/// nothing is allocated. The await returns the result of `f` (a movable value, a reference, or
+/// void) or throws its exception.
 ///
 /// Threading: `f` runs on another thread while this coroutine is suspended. Everything before the
-/// await happens before `f`, and `f` happens before everything after it. The coroutine resumes on
-/// its context or on the executor that runs it (a run_loop); without either, on the pool's thread
-/// or on the one that requests a stop. Calls start in submission order. If all threads are busy or
-/// the queue is full, the coroutine stays suspended. The await throws std::system_error with the
-/// error of pthread_create(3) only if the pool has no thread and cannot create one.
+/// await happens before `f`, which happens before everything after the await. The coroutine resumes
+/// on its context or on the executor that runs it (a run_loop); without either, on the pool's
+/// thread or on the one that requests a stop. Calls start in submission order. If all threads are
+/// busy or the queue is full, the coroutine stays suspended. The await throws std::system_error
+/// with the error of pthread_create(3) only if the pool has no thread and cannot create one.
 ///
 /// Cancellation: if a stop is requested before `f` has started, it is not called, and the await
 /// immediately throws std::system_error with std::errc::operation_canceled. Once it has started it

@@ -20,8 +20,8 @@ struct blocking_pool_metrics {
     /// The number of calls so far that found every thread busy and the number of threads at its
     /// maximum. If it keeps growing, use more threads.
     std::uint64_t delayed = 0;
-    /// How often calls have waited for watchdog_options::pool_delay, as seen by the watchdog; 0
-    /// while no context is watched.
+    /// How often the watchdog has reported that calls waited longer than
+    /// watchdog_options::pool_delay. Counted only while a context is watched.
     std::uint64_t full_reports = 0;
 };
 

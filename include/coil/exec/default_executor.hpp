@@ -17,8 +17,8 @@ inline constexpr bool never_an_executor = false;
 
 } // namespace detail
 
-/// The E that all async_tasks without an executor_arg share. Created on first use; an io_context
-/// then runs on a thread of its own.
+/// The executor of type E that all async_tasks without an executor_arg share. Created on first use;
+/// an io_context then runs on a thread of its own.
 ///
 ///     coil::default_executor<coil::looper_executor>().execute([] { ... });
 ///

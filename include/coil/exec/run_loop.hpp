@@ -56,8 +56,8 @@ class run_loop_yield;
 ///   none has been submitted yet, run() waits for more.
 /// - after stop(), when the current turn ends. Everything else stays queued for the next run().
 ///
-/// Until then run() sleeps while nothing is ready. Work that is submitted after it has returned
-/// waits for the next run().
+/// While nothing is ready, run() sleeps. Work that is submitted after run() has returned waits for
+/// the next run().
 ///
 /// The destructor destroys coroutines that have not ended and functions that were not called. If
 /// one of these coroutines waits in on(), the task passed to on() is asked to stop, destroyed
@@ -115,9 +115,9 @@ public:
     void submit(detail::work& w) noexcept { enter(w, false); }
     /// Removes `w` before its turn. If another thread is about to submit it, waits for that.
     void take_out(detail::work& w) noexcept;
-    /// Called by a destructor: removes `w` from the queue. Returns false if it has not arrived. It
-    /// may then depend on queued work of other coroutines, which this loop no longer runs, so one
-    /// such piece of work is dropped.
+    /// Called by a destructor: removes `w` from the queue. Returns false if `w` has not arrived.
+    /// Its arrival may depend on other work in the queue, which this loop no longer runs;
+    /// therefore one piece of that work is dropped.
     [[nodiscard]] bool take_out_now(detail::work& w) noexcept;
 
 private:
@@ -143,9 +143,9 @@ private:
     std::mutex mutex_;
     std::condition_variable changed_;
     detail::fifo ready_;
-    detail::fifo round_;                // what has not had its turn in this round
+    detail::fifo round_;                // work that has not had its turn in this round
     detail::owned<frame_table> frames_; // the pushed coroutines
-    spawned* oldest_ = nullptr;         // of the tasks that have started
+    spawned* oldest_ = nullptr;         // the list of tasks that have started
     spawned* newest_ = nullptr;
     std::thread::id runner_;          // set while it runs
     std::thread::id first_submitter_; // the first thread that submitted work

@@ -19,8 +19,9 @@ inline detail::hop_awaiter schedule(const any_executor& ex) noexcept {
 }
 
 /// Moves the calling task to an executor: after `co_await resume_on(ex)` the task, and its
-/// awaiters, run there until it moves again. Does nothing if one of coil's awaits has moved the
-/// task there already.
+/// awaiters, run there until it moves again. Does nothing if the task already runs there. (If the
+/// executor is not one of coil's, this is known only after one of coil's awaits has moved the task
+/// there.)
 ///
 ///     co_await resume_on(pool);       // compute there
 ///     const auto sum = add(numbers);
@@ -33,19 +34,19 @@ inline detail::hop_awaiter schedule(const any_executor& ex) noexcept {
 /// a message. Tasks, async_tasks, on(), schedule() and resume_on() may be awaited there; the task
 /// then resumes on the executor, which must live until then.
 ///
-/// While it is elsewhere the task does not count as work of the context that it left, whose run()
-/// may return; coil::run() and block_on() wait for it wherever it is. It is not destroyed while it
-/// is elsewhere, but ends by itself.
+/// While the task is elsewhere, it does not count as work of the context that it left, whose run()
+/// may return; coil::run() and block_on() wait for it wherever it is. A shutdown of that context
+/// does not destroy the task: it ends by itself.
 ///
 /// Errors: if the executor was shut down, the task continues on the context or executor that it
-/// came from, which must still exist, and the await throws std::system_error with
-/// std::errc::operation_canceled. Exceptions of the executor propagate, for example if no thread
-/// can be created. A child of when_all, when_any, scope or timeout(task, d) cannot leave its
-/// parent's context: std::logic_error.
+/// came from (an executor must still exist), and the await throws std::system_error with
+/// std::errc::operation_canceled. If the context that it came from has ended or does not run, the
+/// task continues on the thread on which the executor drops it, outside of any context. A context
+/// that ends destroys tasks that are moving to it.
 ///
-/// If the context that the task left has ended or does not run, the task continues on the thread
-/// that drops the work, outside of any context. A context that ends destroys tasks that are on
-/// their way to it.
+/// Exceptions of the executor propagate, for example if no thread can be created. A child of
+/// when_all, when_any, scope or timeout(task, d) cannot leave its parent's context:
+/// std::logic_error.
 ///
 /// Cancellation: a stop request does not prevent the move.
 ///

@@ -13,13 +13,13 @@ namespace coil::fs {
 /// Copies a file, a symbolic link or, depending on `options`, a directory and its content. All
 /// options of std::filesystem::copy are supported with their standard meaning.
 ///
-/// A directory is copied by a few concurrent jobs of default_blocking_pool(), each for about half a
-/// millisecond at a time. Directories are opened relative to each other and without following
-/// symbolic links, except those that the options say to follow. Type, mode, owner and size are
-/// those of the opened file, even if the name is replaced meanwhile. The number of open descriptors
-/// is bounded. Data is cloned, or copied in the kernel, if the file systems support it; holes are
-/// preserved. If other processes hold leases on files (fcntl(2)), the task is suspended until they
-/// are released, for at most a minute altogether (then EAGAIN).
+/// A directory is copied by a few concurrent jobs of default_blocking_pool(), each of which runs
+/// for about half a millisecond at a time. Directories are opened relative to each other and
+/// without following symbolic links, except those that the options say to follow. Type, mode, owner
+/// and size are those of the opened file, even if the name is replaced meanwhile. The number of
+/// open descriptors is bounded. Data is cloned, or copied in the kernel, if the file systems
+/// support it; holes are preserved. If other processes hold leases on files (fcntl(2)), the task is
+/// suspended until they are released, for at most a minute altogether (then EAGAIN).
 ///
 /// A file is copied up to the end that it has when the copy reaches it, as by cp(1): the copy of a
 /// file to which others append faster than it is copied grows without limit. timeout() limits the
@@ -28,10 +28,10 @@ namespace coil::fs {
 /// Mode: the set-user-ID bit is copied only if the copy has the same owner, the set-group-ID bit
 /// only if it has the same group; neither is copied from a mount with `nosuid`, or if the original
 /// changes during the copy. An access control list (acl(5)) is not copied: group and others get
-/// only the permissions that all of its entries grant. If it cannot be read, they get nothing; if a
-/// seccomp filter forbids reading it (EPERM, ENOSYS), others keep their permissions and the group
-/// gets no more than others. A list that the copy inherits from its directory stays, with the group
-/// bits as its mask.
+/// only the permissions that all of its entries grant. If the list cannot be read, they get no
+/// permissions; if a seccomp filter forbids reading it (EPERM, ENOSYS), others keep their
+/// permissions and the group gets no more than others. A list that the copy inherits from its
+/// directory stays, with the group bits as its mask.
 ///
 /// Errors: the first error ends the copy; what has been copied remains. The overloads without an
 /// error_code throw filesystem_error with both paths; `ec` must outlive the await. Errors are those
@@ -39,7 +39,7 @@ namespace coil::fs {
 /// copying it through a link to one of its ancestors fails with ELOOP, whereas the standard's
 /// functions recurse until a path is too long.
 ///
-/// Threading: on a context. Cancellation: the jobs end within about a millisecond;
+/// Threading: on a context. Cancellation: the jobs end within about a millisecond; the error is
 /// std::errc::operation_canceled. A file being copied remains incomplete.
 ///
 /// std::filesystem::copy, [fs.op.copy]; copy_file_range(2)
@@ -71,9 +71,9 @@ struct copy_tree_options {
     /// Also copy the owner and the group, as far as this process may set them, the set-user-ID and
     /// set-group-ID bits under the conditions of copy(), and, if owner and group could be set, the
     /// access control list. If the group could not be set, the group of the copy gets only the
-    /// permissions of others. A list that the copy inherits from its directory is removed. If
-    /// false, copy_tree() copies none of these, and directories keep the set-group-ID bit that they
-    /// have or inherit. Default lists of directories are not copied.
+    /// permissions of others. A list that the copy inherits from its directory is removed. Default
+    /// lists of directories are not copied. If `owner` is false, copy_tree() copies none of these,
+    /// and directories keep the set-group-ID bit that they have or inherit.
     bool owner = false;
     /// Called on the context about once a millisecond, and at the end. Must not throw.
     std::function<void(const copy_progress&)> progress = {};

@@ -18,9 +18,9 @@ using copy_file_progress = std::function<void(std::uintmax_t done, std::uintmax_
 /// gets the source's permissions, but the set-user-ID bit only if it has the same owner, and the
 /// set-group-ID bit only if it has the same group; neither if the source is on a mount with
 /// `nosuid` or changes during the copy. An access control list (acl(5)) is not copied: group and
-/// others get only the permissions that all of its entries grant (none if it cannot be read; if a
-/// seccomp filter forbids that, the group gets no more than others). A list that the target
-/// inherits from its directory stays, with the group bits as its mask. `options` decide what
+/// others get only the permissions that all of its entries grant (none if the list cannot be read;
+/// if a seccomp filter forbids reading it, the group gets no more than others). A list that the
+/// target inherits from its directory stays, with the group bits as its mask. `options` decide what
 /// happens to an existing target, as in [fs.op.copy.file], even if it appears during the call.
 ///
 /// If the file system supports it, the files share their blocks (ioctl_ficlonerange(2)); otherwise
@@ -32,9 +32,9 @@ using copy_file_progress = std::function<void(std::uintmax_t done, std::uintmax_
 /// end; an exception from it ends the copy and is rethrown from the await.
 ///
 /// Errors: filesystem_error with both paths, or `ec`, which must outlive the await; the same errors
-/// as libstdc++. Cancellation: std::errc::operation_canceled, within a few MiB. After an error
-/// (ENOSPC, for example) or a cancellation, a partial target remains, as with
-/// std::filesystem::copy_file.
+/// as libstdc++. Cancellation: the copy ends after at most a few more MiB, with
+/// std::errc::operation_canceled. After an error (ENOSPC, for example) or a cancellation, a partial
+/// target remains, as with std::filesystem::copy_file.
 task<bool> copy_file(path from, path to, copy_options options, copy_file_progress progress);
 task<bool> copy_file(path from, path to, copy_options options, copy_file_progress progress,
                      std::error_code& ec);

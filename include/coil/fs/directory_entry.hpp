@@ -31,13 +31,13 @@ void release(entry_batch* batch) noexcept;
 /// Entries are read in batches of a few hundred by jobs of the blocking pool. The first await of
 /// metadata that the directory does not contain (a size, a time) starts a job that queries all
 /// entries of the batch. From then on the walk's jobs query metadata as they read, so that later
-/// awaits complete without suspending. Hence the metadata is as old as the batch; std::filesystem's
-/// directory_entry may cache it, too.
+/// awaits complete without suspending. The metadata may thus be as old as the batch.
+/// (std::filesystem's directory_entry may cache it, too.)
 ///
-/// It is a reference to its batch: cheap to copy, and valid after the walk has ended. Querying
-/// metadata that is not cached may open the directory again; if its path leads to another directory
-/// by then, the error is ENOENT. Threading: any thread; the awaits like those of blocking().
-/// Everything except the awaits throws only std::bad_alloc.
+/// An entry is a reference to its batch: cheap to copy, and valid after the walk has ended.
+/// Querying metadata that is not cached may open the directory again; if its path leads to another
+/// directory by then, the error is ENOENT. Threading: any thread; the awaits resume as those of
+/// blocking() do. Everything except the awaits throws only std::bad_alloc.
 ///
 /// std::filesystem::directory_entry, [fs.class.directory.entry], with awaits where it may block
 class directory_entry {
@@ -63,7 +63,8 @@ public:
         }
     }
 
-    /// The path given to the directory walk, and the name. Constructed on each call.
+    /// The path given to walk() or read_directory(), followed by the path of the entry below it.
+    /// Constructed on each call.
     [[nodiscard]] fs::path path() const;
     /// As stored in the directory; valid while this entry or a copy of it exists.
     [[nodiscard]] std::string_view name() const noexcept;

@@ -58,8 +58,9 @@ public:
     ~file();
 
     /// open(2), with O_CLOEXEC added to `flags`: O_RDONLY, O_WRONLY | O_CREAT | O_TRUNC, ...
-    /// Opening a FIFO waits as open(2) does, except for reading, where the first read waits. Throws
-    /// filesystem_error with open's errno.
+    /// Opening a FIFO for writing waits for a reader. Opening it for reading may return before
+    /// there is a writer; the first read then waits for one. Throws filesystem_error with the errno
+    /// of open(2).
     static task<file> open(path p, int flags = O_RDONLY, ::mode_t mode = 0666);
     /// The same, but on failure sets `ec` and returns a file without a descriptor. `ec` must
     /// outlive the await.
@@ -144,7 +145,8 @@ public:
         return coil::detail::checked(io::ftruncate(fd_, length));
     }
 
-    /// close(2). Afterwards the file has no descriptor, even after an error other than -ECANCELED.
+    /// close(2). Afterwards the file has no descriptor, even if the call failed, unless the result
+    /// is -ECANCELED.
     auto close() noexcept {
         using element = coil::detail::owned_close_element<nothing>;
         return coil::detail::checked(io_awaitable<element>(element(fd_)));

@@ -10,8 +10,8 @@
 
 namespace coil::fs {
 
-/// Creates a symlink `new_symlink` whose content is `to`, which need not exist; a relative one is
-/// resolved from the directory of `new_symlink`. Uses IORING_OP_SYMLINKAT (Linux 5.15).
+/// Creates a symlink `new_symlink` to `to`, which need not exist. A relative `to` is resolved from
+/// the directory of `new_symlink`. Uses IORING_OP_SYMLINKAT (Linux 5.15).
 task<> create_symlink(path to, path new_symlink);
 task<> create_symlink(path to, path new_symlink, std::error_code& ec);
 
@@ -19,7 +19,7 @@ task<> create_symlink(path to, path new_symlink, std::error_code& ec);
 task<> create_directory_symlink(path to, path new_symlink);
 task<> create_directory_symlink(path to, path new_symlink, std::error_code& ec);
 
-/// Creates `new_hard_link` as another name of `to`; a symlink is linked itself. Uses
+/// Creates `new_hard_link` as another name of `to`, of the symlink itself if `to` is one. Uses
 /// IORING_OP_LINKAT (Linux 5.15).
 task<> create_hard_link(path to, path new_hard_link);
 task<> create_hard_link(path to, path new_hard_link, std::error_code& ec);

@@ -33,7 +33,7 @@ task<> last_write_time(path p, file_time_type new_time, std::error_code& ec);
 /// Replaces, adds or removes permissions, with fchmodat(2) on the blocking pool.
 /// perm_options::nofollow on a symlink is std::errc::operation_not_supported on Linux, even if the
 /// link appears during the call; before Linux 6.6 or glibc 2.39, nofollow needs /proc. Adding and
-/// removing first read the permissions: concurrent changes by others are lost.
+/// removing read the permissions first: a change that another process makes meanwhile is lost.
 task<> permissions(path p, perms prms, perm_options opts = perm_options::replace);
 task<> permissions(path p, perms prms, std::error_code& ec);
 task<> permissions(path p, perms prms, perm_options opts, std::error_code& ec);
@@ -42,7 +42,8 @@ task<> permissions(const path&, int)
     COIL_DELETE("permissions are values of perms: permissions(p, perms(0644))");
 
 /// Truncates a file, or extends it with zeros, to `size` bytes: truncate(2), on the blocking pool.
-/// (The ring has only ftruncate(2); opening the file first has other errors and side effects.)
+/// (The ring has only ftruncate(2), for which the file would have to be opened; that can fail with
+/// other errors and has side effects.)
 task<> resize_file(path p, std::uintmax_t size);
 task<> resize_file(path p, std::uintmax_t size, std::error_code& ec);
 

@@ -19,9 +19,9 @@ task<path> canonical(path p, std::error_code& ec);
 task<path> weakly_canonical(path p);
 task<path> weakly_canonical(path p, std::error_code& ec);
 
-/// `p`, relative to the current directory unless it is absolute. Only queries the name of that
-/// directory, which never blocks, so it completes immediately on the context. An empty path is an
-/// error (std::errc::invalid_argument).
+/// `p` if it is absolute, otherwise the current directory followed by `p`. Only queries the name of
+/// that directory, which never blocks, so it completes immediately on the context. An empty path is
+/// an error (std::errc::invalid_argument).
 task<path> absolute(path p);
 task<path> absolute(path p, std::error_code& ec);
 

@@ -50,7 +50,7 @@ task<bool> is_socket(path p, std::error_code& ec);
 /// Neither a regular file nor a directory nor a symlink.
 task<bool> is_other(path p);
 task<bool> is_other(path p, std::error_code& ec);
-/// Does not follow `p`.
+/// Whether `p` itself is a symlink; does not follow it.
 task<bool> is_symlink(path p);
 task<bool> is_symlink(path p, std::error_code& ec);
 

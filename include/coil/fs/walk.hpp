@@ -12,17 +12,16 @@ namespace coil::fs {
 /// Options of walk().
 struct walk_options {
     /// skip_permission_denied: directories that may not be read count as empty.
-    /// follow_directory_symlink: links to directories are followed, except, at any depth, a link to
-    /// one of its own ancestors, in which the standard's iterators recurse until the path is too
-    /// long.
+    /// follow_directory_symlink: links to directories are followed, except links to one of their
+    /// own ancestors. (The standard's iterators follow these until the path is too long.)
     directory_options directories = directory_options::none;
     /// Whether to descend into a directory (or a link to one). Replaces the standard's
     /// disable_recursion_pending(), which would come too late because the walk reads ahead. Called
     /// on threads of the pool, concurrently. Must not throw: an exception terminates the program.
     /// Empty: descend into all.
     std::function<bool(const directory_entry&)> descend = {};
-    /// Query metadata of entries from the first batch on; saves the latency of the first await that
-    /// needs it.
+    /// Query the metadata of all entries as they are read. Saves the latency of the first await
+    /// that needs it.
     bool with_metadata = false;
 };
 

@@ -19,9 +19,9 @@ namespace coil::fs {
 class watcher;
 
 /// Watches a path for the events of `mask`: inotify_add_watch(2). Watching a directory covers its
-/// entries, but not the subdirectories' contents. Throws filesystem_error with the path:
-/// no_such_file_or_directory, permission_denied, no_space_on_device (fs.inotify.max_user_watches),
-/// ... In a simulated world: operation_not_supported.
+/// entries, but not the contents of subdirectories. Throws filesystem_error with the path:
+/// no_such_file_or_directory, permission_denied, no_space_on_device (the limit
+/// fs.inotify.max_user_watches was reached), ...; in a simulated world operation_not_supported.
 watcher watch(const path& p,
               std::uint32_t mask = IN_ALL_EVENTS & ~(IN_ACCESS | IN_OPEN | IN_CLOSE_NOWRITE));
 

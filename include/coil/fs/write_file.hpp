@@ -63,31 +63,37 @@ COIL_CORO_WRAPPER inline task<> write_file(path p, const_buffer data COIL_LIFETI
     return write_file(std::move(p), data, write_options{.mode = mode}, ec);
 }
 
-/// For write_file: replaces the file atomically. A process that opens it, now or after a crash of
-/// the program or the system, finds either the old content or the complete new content.
+/// For write_file: replaces the file atomically. A process that opens the file, now or after a
+/// crash of the program or the system, finds either the old content or the complete new content.
 ///
 ///     co_await fs::write_file("settings.json", text, fs::atomic_replace);
 ///
 /// The data is written to a new file in the same directory and synchronized; then the file is
-/// renamed (rename(2)) to the given name, and the directory is synchronized. The new file has the
-/// mode, the access control list (acl(5)) and, if permitted, the owner and group of the old one. If
-/// not, it has no set-user-ID bit (another owner) or no set-group-ID bit (another group), and no
-/// list; a different group gets only the permissions of others, and without the list, group and
-/// others get only the permissions that all of its entries grant (none if it cannot be read; if a
-/// seccomp filter forbids that, the group gets no more than others). A list inherited from the
-/// directory is removed. Other extended attributes are not copied; other hard links keep the old
-/// content. As in other modes a symbolic link is followed: its target is replaced. The kernel
-/// follows it, so fs.protected_symlinks and fs.protected_regular apply in directories such as /tmp
+/// renamed (rename(2)) to the given name, and the directory is synchronized (unless it is writable
+/// but not readable).
+///
+/// Attributes: the new file has the mode, the owner, the group and the access control list (acl(5))
+/// of the old one. If the owner may not be set, it has no set-user-ID bit; if the group may not be
+/// set, it has no set-group-ID bit, and its group gets only the permissions of others. In both
+/// cases the list is not copied: group and others get only the permissions that all of its entries
+/// grant (none if the list cannot be read; if a seccomp filter forbids reading it, the group gets
+/// no more than others). A list inherited from the directory is removed. Other extended attributes
+/// are not copied; other hard links keep the old content.
+///
+/// As in other modes a symbolic link is followed: its target is replaced. The kernel follows it, so
+/// fs.protected_symlinks and fs.protected_regular apply in directories such as /tmp
 /// (proc_sys_fs(5)): EACCES. Where the kernel makes no such check (a link to a file that does not
 /// exist, the replaced file), this function does; if it cannot read the settings, they count as
-/// enabled. EAGAIN: the name is being replaced continuously. A file that is not writable (EACCES)
-/// or not regular (EINVAL) is not replaced, and no file in an append-only directory (chattr(1),
-/// EPERM). A directory that is writable but not readable is not synchronized.
+/// enabled.
 ///
-/// The new file has no name until it is complete (O_TMPFILE), so an incomplete one leaves nothing
-/// behind. If there is no file to replace, it then gets its name (linkat(2)). Otherwise it gets a
-/// temporary name and is then renamed (rename(2)); a crash between the two leaves
-/// `.coil-<16 hexadecimal digits>.tmp` in the directory; so does a crash at any time on a file
+/// Errors, besides those of the calls: EACCES for a file that is not writable, EISDIR for a
+/// directory, EINVAL for another file that is not regular, EPERM for a file in an append-only
+/// directory (chattr(1)), EAGAIN if other processes keep replacing the file.
+///
+/// The new file has no name until it is complete (O_TMPFILE), so that a crash before then leaves
+/// nothing behind. If there is no file to replace, it then gets its name (linkat(2)). Otherwise it
+/// gets a temporary name and is renamed (rename(2)); a crash between the two leaves
+/// `.coil-<16 hexadecimal digits>.tmp` in the directory. So does a crash at any time on a file
 /// system without O_TMPFILE, or if /proc is not mounted. Such files may be removed.
 inline constexpr write_options atomic_replace{.mode = write_mode::replace, .durable = true};
 

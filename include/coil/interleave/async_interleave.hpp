@@ -18,16 +18,16 @@ namespace coil {
 ///
 ///     co_await async_interleave(16, articles, price_of, prices);
 ///
-/// The await returns the number of keys. Without other ready coroutines it costs a turn of the loop
-/// every 50 µs. A slice ends between two prefetches; a lookup that computes for a long time without
-/// a prefetch makes it longer.
+/// The await returns the number of keys. Even if no other coroutine is ready, it costs a turn of
+/// the loop every 50 µs. Other coroutines run only between two prefetches, so a lookup that
+/// computes for a long time without a prefetch delays them longer.
 ///
 /// Threading: the lookups run on the context of the calling task, which must have one. They must
 /// not assume that nothing else runs between two prefetches: other coroutines do, and may change
 /// the data.
 ///
-/// Cancellation: once the calling task is asked to stop, the lookups are destroyed at the end of
-/// the slice and the await throws std::system_error with std::errc::operation_canceled. Results
+/// Cancellation: once the calling task is asked to stop, the lookups are destroyed within about
+/// 50 µs, and the await throws std::system_error with std::errc::operation_canceled. Results
 /// already written stay.
 ///
 /// Lifetime: named ranges of keys and of results are kept by reference, temporaries and iterators

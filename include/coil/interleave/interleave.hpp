@@ -42,8 +42,8 @@ inline constexpr std::size_t default_interleave_width = 16;
 /// is faster.
 ///
 /// `out` is one of
-/// - a random access range: element i is assigned the result of key i as soon as it is known. Its
-///   elements must exist; a range that is too short terminates the program;
+/// - a random access range: element i is assigned the result of key i as soon as it is known. A
+///   range with fewer elements than there are keys terminates the program;
 /// - a random access iterator: the same without the check;
 /// - another output iterator, such as std::back_inserter: written in order.
 ///
@@ -51,14 +51,15 @@ inline constexpr std::size_t default_interleave_width = 16;
 /// a coroutine, including a lambda with captures, or a function that returns one. Parameters of the
 /// coroutine may refer to the key.
 ///
-/// Exceptions of `f`, of the range, of assignments and of lookups propagate after all lookups that
-/// have not ended were destroyed. If several lookups fail, the exception of the first one that ends
-/// propagates; with an output iterator, that of the first key. Which results were written is
-/// unspecified, with one exception: if a lookup failed, an output iterator has received exactly the
-/// results of the keys before that one. A width of 0 counts as 1.
+/// Exceptions of `f`, of the range, of assignments and of lookups propagate after the lookups that
+/// have not ended have been destroyed. If several lookups fail, the exception of the first one that
+/// ends propagates; with an output iterator, that of the lookup with the earliest key. Which
+/// results were written is unspecified, with one exception: if a lookup failed, an output iterator
+/// has received exactly the results of the keys before that one. A width of 0 counts as 1.
 ///
 /// Memory: a block for the frames of all lookups, and a few for the slots and for results that must
 /// wait for their turn, from the frame allocator of this thread.
+///
 /// Threading: blocks the calling thread, and with it all coroutines of its context; in a task
 /// prefer async_interleave(). Calls on several threads are independent.
 template <std::ranges::input_range Keys, class F, class Out>

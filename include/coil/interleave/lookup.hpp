@@ -23,7 +23,7 @@ namespace coil {
 /// everything else. A lookup may await itself recursively to any depth.
 ///
 /// R may be void, a reference, move-only, or not default-constructible. An exception that leaves
-/// the body is rethrown by the co_await or by interleave(). Parameters live in the frame by value;
+/// the body is rethrown by the co_await or by interleave(). Parameters are copied into the frame;
 /// what a reference parameter refers to must outlive the lookup. A key lives until its lookup has
 /// ended, so it may be taken by reference.
 ///

@@ -20,15 +20,16 @@ namespace coil {
 /// std::error_code as std::system_error, and any other type as it is. set_stopped() throws
 /// std::system_error with std::errc::operation_canceled.
 ///
-/// Threading: the sender may complete on any thread. The task resumes on its context or executor.
+/// Threading: the sender may complete on any thread. The task resumes on its context or executor,
+/// to which the scheduler in the receiver's environment refers.
 ///
-/// Cancellation: a stop request of the task reaches the sender through the stop token of the
+/// Cancellation: a stop request to the task reaches the sender through the stop token of the
 /// receiver's environment. The await returns what the sender completes with. If a stop was
-/// requested before, the sender is not started, and the await throws std::system_error with
-/// std::errc::operation_canceled. The environment also has a scheduler: that of the task.
+/// requested before the await, the sender is not started, and the await throws std::system_error
+/// with std::errc::operation_canceled.
 ///
-/// Lifetime: if the frame is destroyed meanwhile, the destructor requests a stop and waits until
-/// the sender has completed.
+/// Lifetime: if the coroutine's frame is destroyed while the sender runs, the destructor requests a
+/// stop and waits until the sender has completed.
 template <class S>
     requires requires { typename sender_vocabulary<std::remove_cvref_t<S>>::type; }
 [[nodiscard("did you forget to co_await?")]] auto as_awaitable(S&& sender) {

@@ -50,12 +50,12 @@ from_callback(Initiate&& initiate) {
 ///
 /// Cancellation: `cancel` asks the library to end its operation early. It is called at most once,
 /// after `initiate` has returned: on the thread that requests a stop, which may be any thread; on
-/// the thread of the await, if the request came before that; or on the thread that destroys the
-/// awaiting frame. The completion may be used before, during or
-/// after that call. A stop request does not end the await: it waits for the completion and returns
-/// the operation's real result, often an error. Destroying the frame calls `cancel` and does not
-/// wait for the completion. The library may use memory of the frame if `cancel` returns only when
-/// the library no longer uses that memory. Exceptions of `cancel` terminate the program.
+/// the awaiting thread, if the stop was requested before `initiate` returned; or on the thread that
+/// destroys the awaiting frame. The completion may be used before, during or after that call. A
+/// stop request does not end the await: it waits for the completion and returns the operation's
+/// real result, often an error. Destroying the frame calls `cancel` and does not wait for the
+/// completion. The library may use memory of the frame if `cancel` returns only when the library no
+/// longer uses that memory. Exceptions of `cancel` terminate the program.
 template <class T, class Initiate, class Cancel>
     requires std::invocable<std::decay_t<Initiate>, completion<T>> &&
              std::invocable<std::decay_t<Cancel>&>

@@ -23,7 +23,8 @@ template <class V = default_vocabulary, executor E>
 ///
 /// schedule() returns a sender that completes on the executor: with set_stopped() if the executor
 /// was shut down or a stop was requested through the receiver's token meanwhile, with set_error()
-/// if submitting to the executor throws. It allocates no memory.
+/// if submitting to the executor throws. The operation allocates memory only if the executor does,
+/// or if the executor accepts only functions.
 ///
 /// Two schedulers are equal if they refer to the same executor.
 template <class V>

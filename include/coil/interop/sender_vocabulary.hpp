@@ -25,22 +25,22 @@
 
 namespace coil {
 
-/// The vocabulary of a sender type that is awaited. Specialise it for the senders of another
-/// library; std::execution, stdexec, and senders with a nested `completion_signatures` of
-/// member_vocabulary are known. Awaitables, which some libraries accept as senders, do not count as
-/// senders here.
+/// Selects the vocabulary (see member_vocabulary) of a sender type that is awaited. It is defined
+/// for the senders of std::execution and stdexec, and for senders whose nested
+/// `completion_signatures` is that of member_vocabulary; specialise it for the senders of another
+/// library. Awaitables, which some libraries accept as senders, do not count as senders here.
 ///
 ///     template <other::sender S>
 ///     struct coil::sender_vocabulary<S> { using type = other_vocabulary; };
 template <class S>
 struct sender_vocabulary {};
 
-/// The names of a sender/receiver library, as coil uses them: the types of its customisation point
-/// objects (set_value_t, ...), which coil calls, the tag types of its concepts, and its completion
-/// signatures. coil's own senders, receivers and schedulers have the members of C++26 and the
-/// tag_invoke() functions of P2300R5 to R9, so a library may use either.
+/// A vocabulary: the names of a sender/receiver library that coil uses. These are the types of its
+/// customisation point objects (set_value_t, ...), which coil calls, the tag types of its concepts,
+/// and its completion signatures. coil's own senders, receivers and schedulers have the members of
+/// C++26 and the tag_invoke() functions of P2300R5 to R9, so a library may use either.
 ///
-/// This vocabulary is for senders without a library: it calls the members of C++26.
+/// This vocabulary needs no library: it calls the members of C++26.
 struct member_vocabulary {
     struct set_value_t {
         template <class R, class... Args>
@@ -122,7 +122,7 @@ struct member_vocabulary {
 
 namespace detail {
 
-/// Shows whether a library's queries call members.
+/// Detects whether a library's queries call members rather than tag_invoke().
 template <class Query>
 struct query_probe {
     inplace_stop_token query(Query) const noexcept { return {}; }

@@ -17,9 +17,9 @@ struct buffer_pool_options {
     unsigned buffers = 64;
     /// The size of each buffer in bytes, rounded up to a multiple of 64.
     std::size_t buffer_size = 4096;
-    /// When all buffers are in use the pool grows by `buffers` at a time, up to this many (rounded
-    /// up to a power of two); 0: it does not grow. If no buffer is free and the pool cannot grow, a
-    /// stream that needs a buffer waits until one is returned.
+    /// The maximum number of buffers, rounded up to a power of two: when all are in use, the pool
+    /// grows by `buffers` at a time. 0: it does not grow. If no buffer is free and the pool cannot
+    /// grow, a stream that needs a buffer waits until one is returned.
     unsigned max_buffers = 0;
     /// Lets the kernel fill one buffer with several pieces of data (Linux 6.12) instead of using a
     /// whole buffer for each: small pieces share a buffer, which is free again when all their

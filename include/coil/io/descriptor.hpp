@@ -32,7 +32,7 @@ public:
     [[nodiscard]] constexpr bool is_direct() const noexcept { return table_ != 0; }
     /// The descriptor, or the slot.
     [[nodiscard]] constexpr int number() const noexcept { return number_; }
-    /// The table of a direct descriptor: a number or ring_tables::any_files.
+    /// The number of a direct descriptor's table, or ring_tables::any_files; 0 for a plain one.
     [[nodiscard]] constexpr std::uint32_t table() const noexcept { return table_; }
 
 private:

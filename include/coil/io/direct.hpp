@@ -22,8 +22,8 @@
 //
 // `slot` selects one of the first 64 slots explicitly, for chains whose later calls use it
 // (`socket_direct(..., 3) && connect(direct_descriptor{3}, ...)`). The previous file in the slot is
-// closed. The new file stays open after the chain, whatever the outcome of the chain, because the
-// program knows the slot's number. By default the kernel chooses a free slot beyond the first 64.
+// closed. The new file stays open even if the chain fails, because the program knows the slot's
+// number. By default the kernel chooses a free slot beyond the first 64.
 
 namespace coil::io {
 

@@ -42,7 +42,7 @@ epoll_wait(descriptor epfd, std::span<::epoll_event> events) noexcept {
 }
 
 /// epoll_wait(2) for at most `timeout` milliseconds, then 0; a negative number waits indefinitely.
-/// In a chain, expiry ends the chain; use timeout(epoll_wait(epfd, events), d) there instead.
+/// In the middle of a chain, expiry ends the chain, as that of timeout() does.
 inline io_awaitable<detail::limited_epoll_wait_element>
 epoll_wait(descriptor epfd, std::span<::epoll_event> events, int timeout) noexcept {
     return io_awaitable<detail::limited_epoll_wait_element>(

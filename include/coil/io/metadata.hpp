@@ -14,8 +14,9 @@
 #include <sys/stat.h>
 
 // Metadata, allocation, durability and advice for files. Every function only describes the call;
-// co_await starts it and returns an io_result: 0 or -errno, as the man page says. The kernel's
-// workers execute these calls, so a slow disk does not block the context.
+// co_await starts it and returns an io_result: a value ≥ 0 or -errno, as the man page says. The
+// kernel's workers execute these calls (except ftruncate() before Linux 6.9), so a slow disk does
+// not block the context.
 
 namespace coil::io {
 
@@ -37,8 +38,8 @@ inline operation fdatasync(descriptor fd) noexcept {
 }
 
 /// sync_file_range(2): 0. Flushes neither metadata nor the device's cache, so it does not make data
-/// durable. The ring takes up to 4 GiB − 1 at a time: a larger or negative number fails with
-/// -EINVAL; 0 means to the end of the file.
+/// durable. The ring accepts at most 4 GiB − 1 as `nbytes`: a larger or negative number fails with
+/// -EINVAL. 0 means to the end of the file.
 inline operation sync_file_range(descriptor fd, ::off_t offset, ::off_t nbytes,
                                  unsigned flags) noexcept {
     uring::sqe request =

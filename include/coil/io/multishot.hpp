@@ -123,7 +123,7 @@ private:
     return {fd, events};
 }
 
-/// A tick every `interval`, starting with the first next() (IORING_OP_TIMEOUT, Linux 5.4). Uses one
+/// A tick every `interval`, counted from the first next() (IORING_OP_TIMEOUT, Linux 5.4). Uses one
 /// request per tick, because the kernel's multishot timeout accumulates delays and stops while the
 /// context is busy. It does not drift; missed ticks are counted, not lost.
 template <class Rep, class Period>

@@ -12,8 +12,8 @@ namespace coil::io {
 
 /// waitid(2): 0 when a child selected by `idtype` and `id` has changed state as `options` request
 /// (WEXITED, WSTOPPED, WCONTINUED). With WNOHANG it does not wait, and sets si_pid to 0 if no such
-/// child has changed state. `*info` may be null and must outlive the await; as with the system
-/// call, it is also written when the call fails.
+/// child has changed state. `info` may be null; otherwise `*info` must outlive the await. As with
+/// the system call, it is also written when the call fails.
 ///
 /// When cancelled it returns -ECANCELED, and the child can still be waited for; or 0 if the child
 /// had already changed state. A destroyed await may have reaped the child; if that matters, use

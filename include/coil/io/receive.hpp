@@ -23,8 +23,8 @@
 // buffers while waiting). Up to 64 results may be queued, or 4 while the pool is short of buffers;
 // at that limit the request is stopped until the results have been taken. Destroying a stream
 // cancels its request, waits until the kernel has released its buffers, and discards queued
-// results; a waiting next() returns -ECANCELED. A stream does not keep run() going: when no task is
-// left, its request is ended, and the next run submits it again.
+// results; a waiting next() returns -ECANCELED. A stream does not keep run() from returning: when
+// no task is left, its request is ended, and the next run() submits it again.
 
 namespace coil {
 
@@ -44,7 +44,7 @@ public:
 
     /// The number of bytes, 0 at the end of the data (the peer has shut down its side), or -errno.
     [[nodiscard]] io_result result() const noexcept { return result_; }
-    /// No error if there is data, nor at the end of the data.
+    /// The error of result(); none if there is data, and none at the end of the data.
     [[nodiscard]] std::error_code error() const noexcept { return result_.error(); }
 
 private:

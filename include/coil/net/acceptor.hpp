@@ -54,8 +54,8 @@ public:
 #endif
         }
     }
-    /// The copy constructor, which is the default constructor as well: the compiler then lists one
-    /// candidate less when it refuses an option.
+    /// Both the copy constructor and the default constructor, so that the compiler lists one
+    /// candidate fewer when it refuses an option.
     acceptor(const acceptor& = missing()) COIL_DELETE_COPY(
         "an acceptor has an address: acceptor(8080); and one owner: std::move(ac)");
     acceptor& operator=(const acceptor&) = delete;
@@ -68,7 +68,7 @@ public:
     /// connection that the client has already reset; reading from it fails.) When descriptors or
     /// memory have run out (EMFILE, ENFILE, ENOBUFS, ENOMEM), a firewall forbids the connection
     /// (EPERM), or the network reports an error (accept(2), "Error handling"), it retries every few
-    /// milliseconds while clients wait in the backlog. On other errors, and when cancelled, it
+    /// milliseconds; clients wait in the backlog meanwhile. On other errors, and when cancelled, it
     /// returns a socket that converts to false and whose error() holds the reason.
     task<socket> accept();
     /// Produce readable compiler errors.

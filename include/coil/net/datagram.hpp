@@ -77,8 +77,8 @@ private:
 ///     while (net::datagram d = co_await incoming.next())
 ///         use(d.bytes(), d.peer());
 ///
-/// Each buffer also holds 272 bytes for the address and the control data. The socket must outlive
-/// the stream; for the rest see io/receive.hpp.
+/// Of each buffer, 272 bytes are for a header, the address and the control data. The socket must
+/// outlive the stream; for the rest see io/receive.hpp.
 [[nodiscard]] inline datagram_stream datagrams(const socket& s, buffer_pool& pool) noexcept {
     return {s, pool};
 }
@@ -103,8 +103,9 @@ private:
 class datagram_batch {
 public:
     /// `capacity` pieces, 1 to 1024, of up to `piece` bytes each, 1 to 65535; other numbers are
-    /// clamped. With datagram_options::segments a piece is up to 65535 bytes; a few pieces are then
-    /// enough. Throws std::bad_alloc.
+    /// clamped. A piece is one datagram, or several datagrams of one peer: see
+    /// datagram_info::segment_size. With datagram_options::segments, a piece may need 65535 bytes;
+    /// a few pieces are then enough. Throws std::bad_alloc.
     explicit datagram_batch(std::size_t capacity = 64, std::size_t piece = 2048);
     datagram_batch(datagram_batch&& other) noexcept;
     datagram_batch& operator=(datagram_batch&& other) noexcept;

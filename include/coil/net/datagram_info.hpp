@@ -11,11 +11,12 @@ namespace coil::net {
 
 /// The properties of a received datagram, or the parameters for one to be sent.
 struct datagram_info {
-    /// The sender, or the receiver. AF_UNSPEC on connected sockets: the connected peer.
+    /// The sender of a received datagram, or the receiver of one to be sent. AF_UNSPEC: the peer to
+    /// which the socket is connected.
     endpoint peer = {};
-    /// The bytes of each datagram in the piece; the last one may be shorter. 0: the piece is one
-    /// datagram. When sending: the kernel cuts the piece into datagrams of this size (UDP_SEGMENT),
-    /// at most 64, or 128 since Linux 6.9, and 64 KiB in total.
+    /// 0: the data is one datagram. Otherwise the data consists of several datagrams of this size
+    /// in bytes; the last one may be shorter. When sending, the kernel cuts the data into these
+    /// datagrams (UDP_SEGMENT), at most 64, or 128 since Linux 6.9, and 64 KiB in total.
     std::size_t segment_size = 0;
     /// The ECN bits, 0 to 3: Not-ECT, ECT(1), ECT(0), CE. -1: unknown; when sending, the setting of
     /// the socket. Any other value also sets the DSCP of the sent datagram to 0.

@@ -23,7 +23,8 @@ namespace coil::net {
 ///     net::acceptor local{"127.0.0.1:8080"};
 ///     net::acceptor control{net::unix_address{"/run/app"}};
 ///
-/// It converts implicitly from all of these, so every function that takes an endpoint accepts them.
+/// It converts implicitly from a port, a text, an inet_address and a unix_address, so every
+/// function that takes an endpoint accepts these.
 class endpoint {
 public:
     /// No address: AF_UNSPEC.
@@ -69,8 +70,8 @@ public:
     /// The port of an internet address, otherwise 0.
     [[nodiscard]] std::uint16_t port() const noexcept;
 
-    /// Converts to the address of one family. Throws std::system_error
-    /// (address_family_not_supported) for another.
+    /// Converts to an address of one family. Throws std::system_error
+    /// (address_family_not_supported) if the endpoint is of another.
     [[nodiscard]] inet_address as_inet() const;
     [[nodiscard]] unix_address as_unix() const;
 

@@ -29,8 +29,8 @@ public:
     /// accepts IPv4 clients unless net.ipv6.bindv6only is set.
     explicit inet_address(std::uint16_t port, int family = AF_INET) noexcept;
 
-    /// A numeric address: "127.0.0.1", "::1", "fe80::1%eth0". Throws std::system_error with
-    /// std::errc::invalid_argument, whose message quotes the text, if it is not valid.
+    /// A numeric address: "127.0.0.1", "::1", "fe80::1%eth0". For any other text, throws
+    /// std::system_error with std::errc::invalid_argument and a message that quotes the text.
     inet_address(std::string_view ip, std::uint16_t port);
     /// Produce readable compiler errors.
     template <std::convertible_to<std::string_view> Text>

@@ -17,15 +17,15 @@ namespace coil::net {
 ///     s.bind({"239.1.2.3", 5000}).value();
 ///     net::join_group(s, {"239.1.2.3", 0}, "eth0").value();
 ///
-/// `group` is an IPv4 or IPv6 address; its port is ignored. Without an interface it is joined on
-/// the interface of an IPv6 group's scope, or on one that Linux chooses from its routing table. A
+/// `group` is an IPv4 or IPv6 address; its port is ignored. If no interface is given, the one in
+/// the scope ID of an IPv6 group is used, otherwise Linux chooses one from its routing table. A
 /// socket may join several groups, and one group on several interfaces. Closing the socket leaves
 /// them.
 ///
-/// Of that family, the socket receives only the groups that it has joined itself. (Linux otherwise
-/// delivers every group that any program of the machine has joined: IP_MULTICAST_ALL,
-/// IPV6_MULTICAST_ALL.) A socket bound to the group's address does not receive anything else; one
-/// that is bound to any address also receives unicast datagrams.
+/// The call also ensures that, of the groups of that address family, the socket receives only those
+/// that it has joined itself. (By default Linux delivers every group that any program of the
+/// machine has joined: IP_MULTICAST_ALL, IPV6_MULTICAST_ALL.) A socket bound to the group's address
+/// receives nothing else; one that is bound to any address also receives unicast datagrams.
 ///
 /// Errors: -EINVAL: not a multicast address, or its scope is another interface. -ENODEV: no such
 /// interface, or no route. -EADDRINUSE: joined already. -ENOBUFS: more groups than
@@ -40,10 +40,10 @@ io_result leave_group(const socket& s, const endpoint& group, network_interface 
 
 /// Source-specific multicast (RFC 4607): like join_group() and leave_group(), but the socket
 /// receives only the datagrams that `source` sends to the group. May be called for several sources
-/// of a group. A socket that has joined the group for all sources then receives those of `source`
-/// only. -ENOBUFS also means more sources than net.ipv4.igmp_max_msf or net.ipv6.mld_max_msf, and
-/// -EINVAL also that `source` is not of the group's family, or that a group to leave was not
-/// joined.
+/// of a group. If the socket had joined the group for all sources, it then receives the datagrams
+/// of `source` only. -ENOBUFS also means more sources than net.ipv4.igmp_max_msf or
+/// net.ipv6.mld_max_msf, and -EINVAL also that `source` is not of the group's family, or that a
+/// group to leave was not joined.
 io_result join_source_group(const socket& s, const endpoint& group, const endpoint& source,
                             network_interface on = {}) noexcept;
 io_result leave_source_group(const socket& s, const endpoint& group, const endpoint& source,
@@ -51,8 +51,8 @@ io_result leave_source_group(const socket& s, const endpoint& group, const endpo
 
 /// How a socket sends to multicast groups. Members without a value leave the setting as it is.
 struct multicast_options {
-    /// The interface that datagrams leave by; network_interface() stands for the routing table,
-    /// which is the default. (IP_MULTICAST_IF, IPV6_MULTICAST_IF)
+    /// The interface on which datagrams are sent; with network_interface(), the default, the
+    /// routing table determines it. (IP_MULTICAST_IF, IPV6_MULTICAST_IF)
     std::optional<network_interface> interface = {};
     /// The number of routers that datagrams may pass, plus one: 0 (this machine only) to 255. The
     /// default is 1, the local network. (IP_MULTICAST_TTL, IPV6_MULTICAST_HOPS)

@@ -74,8 +74,8 @@ struct interface_info {
 ///     for (const net::interface_info& i : net::interfaces())
 ///         std::puts(i.name.c_str());
 ///
-/// Throws std::system_error (EMFILE, ENOBUFS, ...) and std::bad_alloc; in a simulated world
-/// std::errc::operation_not_supported. Threading: any thread.
+/// Throws std::system_error (EMFILE, ENOBUFS, ...; in a simulated world
+/// std::errc::operation_not_supported) and std::bad_alloc. Threading: any thread.
 [[nodiscard]] std::vector<interface_info> interfaces();
 
 } // namespace coil::net

@@ -17,7 +17,7 @@ namespace coil::net {
 ///
 ///     for (const net::inet_address& address : co_await net::resolve("example.org", 80)) ...
 ///
-/// Never empty. A numeric address completes immediately. Other names are resolved by
+/// The result is never empty. A numeric address completes immediately. Other names are resolved by
 /// getaddrinfo(3), which follows nsswitch.conf(5) and blocks; it therefore runs on a small number
 /// of helper threads that exist only while there are look-ups. Further look-ups are queued. In a
 /// simulated world (coil::sim) only the names of its hosts and "localhost" exist.

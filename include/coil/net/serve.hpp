@@ -18,25 +18,25 @@
 
 namespace coil::net {
 
-/// A server on all contexts of a runtime: an acceptor on each (SO_REUSEPORT), and `handler(peer)`,
-/// a task, for each connection, on the context that accepted it.
+/// Runs a server on all contexts of a runtime. Each context has an acceptor (SO_REUSEPORT); for
+/// each connection it accepts, it runs the task that `handler(peer)` returns.
 ///
 ///     runtime rt;
 ///     rt.block_on(net::serve(rt, 8080, [](net::socket peer) -> task<> { ... }));
 ///
 /// The server runs until its task is asked to stop. It then accepts no more connections and waits
 /// up to `grace` for the existing ones to end. It cancels the rest, and after another
-/// `hard_deadline` it destroys those that have still not ended. So it returns within the sum of
-/// both, unless a handler blocks its thread. A handler may take a second parameter, an
-/// inplace_stop_token, which is signalled when the server begins to stop, so that idle connections
-/// can end immediately.
+/// `hard_deadline` it destroys those that have still not ended. A stop thus takes at most the sum
+/// of both, unless a handler blocks its thread. A handler may take a second parameter, an
+/// inplace_stop_token, on which a stop is requested when the server begins to stop, so that idle
+/// connections can end immediately.
 ///
 /// An exception of a handler ends only its connection. It is reported to the context's
 /// on_unhandled_exception, unless it means that the connection was cancelled; the message on stderr
-/// contains the client's address and the handler's function. If listening fails, on any of the
-/// contexts, the server stops as above and serve() throws std::system_error as acceptor does. All
-/// contexts share the handler, so it is called on several threads concurrently. A Unix socket has
-/// one acceptor, on the first context.
+/// contains the client's address and the handler's function. If listening fails on any of the
+/// contexts, the server stops as above and serve() throws the acceptor's std::system_error. All
+/// contexts share the handler, so it is called on several threads concurrently. For a Unix socket
+/// there is one acceptor, on the first context.
 ///
 /// Destroying the awaiting frame, as a runtime's shutdown does, ends the server and its connections
 /// without grace. Listeners on other contexts end asynchronously.
@@ -51,8 +51,8 @@ serve(On& on, endpoint where, Handler handler, serve_options options = {})
                                 std::move(options));
 }
 
-/// The same on the calling task's context alone, with one acceptor. A simulated world, which has no
-/// threads and so no runtime, runs a server in this form, with the same limits:
+/// The same on the calling task's context alone, with one acceptor. This form also runs in a
+/// simulated world, which has no threads and therefore no runtime:
 ///
 ///     host.co_spawn(net::serve(8080, session, {.max_connections = 100, .idle = 60s}));
 template <class Handler>

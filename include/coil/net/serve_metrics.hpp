@@ -9,8 +9,8 @@
 
 namespace coil::net {
 
-/// The metrics of a server, returned by serve_meter::metrics(): each limit of serve_options has a
-/// figure that shows whether it was reached. docs/reference/metrics.md explains them.
+/// The metrics of a server, returned by serve_meter::metrics(). For each limit of serve_options, a
+/// figure shows whether it was reached. docs/reference/metrics.md explains the figures.
 ///
 /// Each figure is correct by itself, but they are not from the same instant.
 struct serve_metrics {

@@ -68,8 +68,7 @@ public:
         COIL_DELETE("a socket is connected by connect(): net::socket s = co_await "
                     "net::connect(\"127.0.0.1\", 80); or it is made by create_tcp()");
 
-    /// Create stream and datagram sockets, close-on-exec. They throw std::system_error (EMFILE,
-    /// ...).
+    /// Create TCP, UDP and Unix sockets, close-on-exec. They throw std::system_error (EMFILE, ...).
     static socket create_tcp(int family = AF_INET);
     static socket create_udp(int family = AF_INET);
     /// `type`: SOCK_STREAM, SOCK_DGRAM or SOCK_SEQPACKET.
@@ -216,7 +215,7 @@ public:
     /// shutdown(2) of the receiving or the sending direction.
     operation shutdown_read() noexcept { return io::shutdown(fd_, SHUT_RD); }
     operation shutdown_write() noexcept { return io::shutdown(fd_, SHUT_WR); }
-    /// close(2). Afterwards the socket has no descriptor.
+    /// close(2). Afterwards the socket has no descriptor, unless the result is -ECANCELED.
     auto close() noexcept {
         return io_awaitable<detail::close_element>(detail::close_element(fd_));
     }
@@ -284,7 +283,8 @@ struct expired_result<net::socket> {
     }
 };
 
-/// The result of a task that receives a message: what it has received is not lost.
+/// The result of a task that receives a message and whose timeout has expired: what it has received
+/// is not lost.
 template <class Received>
     requires std::same_as<Received, net::received_from> ||
              std::same_as<Received, net::received_descriptors>

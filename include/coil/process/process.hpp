@@ -34,15 +34,15 @@ struct process_output;
 /// A pipe holds 64 KiB. A child blocks when the pipe of its output is full: read while it runs, use
 /// output(), or redirect.
 ///
-/// Programs that behave differently on a terminal get one:
+/// For programs that behave differently on a terminal:
 ///
 ///     const redirect tty = redirect::terminal();
 ///     auto shell = process::spawn({"bash"}, {tty, tty, tty});
 ///     co_await write_all(shell.terminal(), "ls --color=auto\n");
 ///
-/// Signals: the first io_context makes the program ignore SIGPIPE, so writing to a child that has
-/// ended returns -EPIPE; in the child all signals have their default actions. While SIGCHLD is
-/// ignored, the kernel discards the status of children: waiting throws std::errc::no_child_process.
+/// Signals: writing to a child that has ended returns -EPIPE, because constructing the first
+/// io_context sets SIGPIPE to be ignored, if its action is the default. While SIGCHLD is ignored,
+/// the kernel discards the status of children: waiting throws std::errc::no_child_process.
 ///
 /// Threading: on one context at a time. Cancellation: see wait(). The destructor kills (SIGKILL)
 /// and reaps a process that was not waited for. It blocks until that process has ended, for at most
@@ -88,8 +88,8 @@ public:
     /// Reads stdout() and stderr() to their ends and waits for the process. If either has more than
     /// `limit` bytes, terminates the process as a cancelled wait() does, and throws
     /// std::errc::message_size. Closes stdin(). If standard output is not a pipe, `out` is what was
-    /// written to the pseudoterminal, if there is one; the end of its input is not signalled.
-    /// Cancellation: as for wait().
+    /// written to the pseudoterminal, if there is one; output() writes no end-of-file character to
+    /// it. Cancellation: as for wait().
     task<process_output> output(std::size_t limit = 16 * 1024 * 1024);
 
     /// Sends a signal to the process, or to its group (new_process_group). It never reaches another

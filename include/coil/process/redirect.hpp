@@ -35,7 +35,8 @@ public:
         return to;
     }
     /// A pseudoterminal, which all streams with this target share; its other side is
-    /// process::terminal(). The child is in a session of its own, whose controlling terminal it is.
+    /// process::terminal(). It is the controlling terminal of the child, which starts a new
+    /// session.
     static redirect terminal() { return redirect(kind::terminal); }
     /// For standard error: the same as standard output.
     static redirect to_stdout() { return redirect(kind::to_stdout); }

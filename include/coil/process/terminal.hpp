@@ -59,9 +59,9 @@ private:
     std::unique_ptr<saved_mode> before_;
 };
 
-/// The controlling side of a pseudoterminal (pty(7)), a byte_stream: what is read is the output of
-/// the programs on the terminal, what is written is their keyboard. Move-only; the destructor
-/// closes it, which hangs up (SIGHUP). See process::terminal().
+/// The controlling side of a pseudoterminal (pty(7)), a byte_stream: reading returns the output of
+/// the programs on the terminal, and they read what is written as keyboard input. Move-only; the
+/// destructor closes it, which hangs up (SIGHUP). See process::terminal().
 ///
 /// The kernel's line discipline is between the two sides. By default it echoes the input, ends
 /// lines of output with "\r\n", and turns the byte 3 (Ctrl-C) into SIGINT.
@@ -82,11 +82,11 @@ public:
 
     /// byte_source: 0 when every program has closed the terminal.
     task<io_result> read_some(mutable_buffer to);
-    /// byte_sink. A terminal that is not in raw mode accepts at most 4095 bytes of one line, and
-    /// discards the rest of a longer line.
+    /// byte_sink. A terminal that is not in raw mode accepts at most 4095 bytes of a line, and
+    /// discards the rest.
     operation write_some(const_buffer from) noexcept { return end_.write_some(from); }
-    /// Writes the end-of-file character (Ctrl-D): 0 or -errno. The programs see the end of their
-    /// input if it follows a complete line. -EOPNOTSUPP in raw mode, and if no such character is
+    /// Writes the end-of-file character (Ctrl-D): 0 or -errno. If it follows a complete line, the
+    /// programs see the end of their input. -EOPNOTSUPP in raw mode, and if no such character is
     /// set (`stty eof undef`). Writing remains possible.
     task<io_result> shutdown_write();
 

@@ -29,7 +29,7 @@ bool seeds_for(std::uint64_t count, const std::function<bool(std::uint64_t)>& f)
 
 } // namespace detail
 
-/// Calls `f(seed)` for the seeds 1 to `count` until one fails: it returns false, throws, or ends
+/// Calls `f(seed)` for the seeds 1 to `count` until a call fails: it returns false, throws, or ends
 /// the process (a signal, a sanitizer). A failure prints `SEED=n` to stderr. With SEED=n in the
 /// environment, only that seed is run. Returns true if none failed.
 ///

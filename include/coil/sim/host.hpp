@@ -48,9 +48,9 @@ public:
     /// Its address in the world's network: 10.0.0.n or fd00::n.
     [[nodiscard]] net::inet_address address(std::uint16_t port, int family = AF_INET) const;
 
-    /// Returns one of its contexts, created on first use: the counterpart of a thread of the
-    /// program. The world drives it; never call run() or start() on it. A crash ends it: call
-    /// context() again after the restart. Throws std::logic_error while the host is down.
+    /// Returns one of its contexts, created on first use. The world drives it; never call run() or
+    /// start() on it. A crash ends it: call context() again after the restart. Throws
+    /// std::logic_error while the host is down.
     [[nodiscard]] io_context& context(std::size_t index = 0);
 
     /// Creates another context with its own options. Only the options about the ring, direct
@@ -136,21 +136,21 @@ public:
     /// decides whether nothing, everything, or some sectors and some names survive. If called
     /// during a turn (from a task of any host), it takes effect at the end of the turn.
     void crash();
-    /// Restores power and calls the function given to on_start(). Nothing else runs until a task
-    /// is spawned. No effect on a host that is up.
+    /// Restores power and calls the function given to on_start(); without one, nothing runs until
+    /// a task is spawned. No effect on a host that is up.
     void restart();
     [[nodiscard]] bool is_up() const noexcept;
     /// Sets the boot function, replacing an earlier one: called now if the host is up, and by each
     /// restart().
     void on_start(std::function<void(host&)> boot);
 
-    // Its disk, for the checks of tests. These calls take no time and are subject to no faults.
+    // The state of the host, for tests. These calls take no time and are subject to no faults.
 
     /// The content of a file, or nullopt if there is none.
     [[nodiscard]] std::optional<std::string> read_file(std::string_view path) const;
     /// Creates or replaces a file, durably; its directory must exist.
     void write_file(std::string_view path, std::string_view text);
-    /// The sorted names in a directory; empty if there is none.
+    /// The sorted names in a directory; empty if the directory does not exist.
     [[nodiscard]] std::vector<std::string> list(std::string_view directory) const;
     /// The open descriptors of its program, in order.
     [[nodiscard]] std::vector<int> open_descriptors() const;

@@ -38,10 +38,10 @@ public:
 /// (world_options::turn). now(), timers and every steady clock that coil reads follow it; so does
 /// coil::context_clock::now(), but not std::chrono::steady_clock::now().
 ///
-/// Threading: use it on the thread that constructed it. Everything runs on that thread, including
-/// the work that tasks pass to blocking(), asyncify() and thread pools, which runs at a later
-/// simulated time. While a destructor waits in the middle of a turn, other turns run on a helper
-/// thread; only one thread executes at a time.
+/// Threading: use it on the thread that constructed it. Everything runs on that thread, with one
+/// exception: while a destructor waits in the middle of a turn, other turns run on a helper thread;
+/// only one of the threads executes at a time. The work that tasks pass to blocking(), asyncify()
+/// and thread pools also runs there, at a later simulated time.
 class world {
 public:
     using duration = std::chrono::nanoseconds;
@@ -92,8 +92,8 @@ public:
     /// Sets the properties of the link between two hosts.
     void link(const sim::host& a, const sim::host& b, const link_options& options);
 
-    /// A hash of everything that has happened: the same for the same seed, program and compiler's
-    /// order of evaluation.
+    /// A hash of everything that has happened. It depends only on the seed, the program and the
+    /// order in which the compiler evaluates expressions.
     [[nodiscard]] std::uint64_t trace_hash() const noexcept;
     /// The most recent events in human-readable form: time, host, event.
     [[nodiscard]] std::string trace() const;

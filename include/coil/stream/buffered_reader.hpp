@@ -43,7 +43,7 @@ namespace coil {
 template <class Source>
 class buffered_reader {
     static constexpr bool has_source =
-        byte_source<Source>; // a variable, so that the error is one sentence
+        byte_source<Source>; // a variable: otherwise the compiler also lists the constraints
     static_assert(has_source,
                   "a buffered_reader reads a byte_source, such as a net::socket, an fs::file or a "
                   "pipe_end");
@@ -156,7 +156,7 @@ private:
         return detail::immediate_await().await_ready();
     }
 
-    /// Lets other coroutines run first.
+    /// Returns `found` after other coroutines have run.
     static task<view> found_later(view found) {
         co_await detail::yield_awaiter();
         co_return found;
@@ -167,7 +167,7 @@ private:
         view found;
         while (!find(delimiter, max, found)) {
             buffer_.grow_for(max);
-            // As fill(), without its frame.
+            // The same as fill(), without another coroutine frame.
             const int n = io_result(co_await from_.read_some(buffer_.room())).value();
             if (n == 0) {
                 co_return buffer_.take_rest();

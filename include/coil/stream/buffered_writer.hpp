@@ -39,7 +39,7 @@ namespace coil {
 template <class Sink>
 class buffered_writer {
     static constexpr bool has_sink =
-        byte_sink<Sink>; // a variable, so that the error is one sentence
+        byte_sink<Sink>; // a variable: otherwise the compiler also lists the constraints
     static_assert(
         has_sink,
         "a buffered_writer writes to a byte_sink, such as a net::socket, an fs::file or a "

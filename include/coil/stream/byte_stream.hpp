@@ -33,9 +33,9 @@ concept byte_sink = requires(std::remove_reference_t<S>& s, const_buffer from) {
 template <class S>
 concept byte_stream = byte_source<S> && byte_sink<S>;
 
-/// Whether read_some() and write_some() of a stream do nothing but transfer bytes of its
-/// descriptor, `int native_handle()`. duplex() may then transfer without them. Specialized for
-/// net::socket.
+/// Whether read_some() and write_some() of a stream only transfer bytes of its descriptor, which
+/// `int native_handle()` returns. Functions such as duplex() and sendfile() then use the descriptor
+/// directly. True for net::socket.
 template <class S>
 inline constexpr bool is_plain_socket = false;
 

@@ -89,8 +89,8 @@ struct duplex_counts {
 
 namespace detail {
 
-/// One direction of duplex(), in which `copying` returns the number of bytes. If both fail, only
-/// the first failure is thrown; `failed` is shared by both directions.
+/// One direction of duplex(): awaits `copying`, then shuts down `to`. Returns the number of bytes
+/// copied. The directions share `failed`: if both fail, only the first failure is thrown.
 template <coil::byte_sink To>
 task<std::uint64_t> copy_and_shut_down(task<std::uint64_t> copying, To& to, bool& failed) {
     std::uint64_t total = 0;
@@ -132,7 +132,7 @@ COIL_CORO_WRAPPER task<duplex_counts> duplex_spliced(A& a, B& b, spliced_pair& p
 ///
 /// Between two sockets, large amounts of data are moved without being copied (splice(2)). The
 /// sockets are non-blocking meanwhile, so no other call may be in flight on them. After an error or
-/// a cancellation up to 256 KiB of each direction that were received may not have been sent.
+/// a cancellation, up to 256 KiB that were received in each direction may not have been sent.
 template <byte_stream A, byte_stream B>
 task<duplex_counts> duplex(A& a, B& b) {
     if constexpr (is_plain_socket<A> && is_plain_socket<B>) {

@@ -14,8 +14,8 @@
 
 namespace coil {
 
-/// A byte_stream with a time limit that restarts whenever bytes are transferred: against peers that
-/// fall silent, or do not read, in the middle of something long.
+/// A byte_stream with a time limit that restarts whenever bytes are transferred. It protects
+/// against peers that stop sending or reading in the middle of a long transfer.
 ///
 ///     idle_limited in{socket, 30s};
 ///     buffered_reader reader{in};
@@ -42,7 +42,7 @@ public:
         std::is_nothrow_constructible_v<Stream, Stream&&>)
         : stream_(static_cast<Stream&&>(of)), idle_(idle) {}
 
-    /// The underlying stream, whose own calls have no limit and are no progress.
+    /// The underlying stream. Its own calls have no limit and do not restart this one.
     [[nodiscard]] std::remove_reference_t<Stream>& stream() noexcept { return stream_; }
 
     /// byte_source.

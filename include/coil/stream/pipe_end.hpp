@@ -45,8 +45,8 @@ public:
     operation read_some(mutable_buffer buf) noexcept { return io::read(fd_, buf); }
     /// write(2): bytes written.
     operation write_some(const_buffer buf) noexcept { return io::write(fd_, buf); }
-    /// readv(2), writev(2) with up to 16 buffers: vectored_source, vectored_sink. The operation
-    /// keeps its own copy of the list, not of the memory.
+    /// vectored_source and vectored_sink: readv(2) and writev(2) with up to 16 buffers. The
+    /// operation copies the list; the buffers themselves must outlive it.
     auto readv_some(std::span<const mutable_buffer> to) noexcept {
         return io_awaitable<detail::file_vector_element>(detail::file_vector_element(fd_, to));
     }

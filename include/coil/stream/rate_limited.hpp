@@ -18,8 +18,8 @@ namespace coil {
 struct byte_rate {
     /// Bytes per second in the long run; 0: no limit.
     std::uint64_t per_second = 0;
-    /// Bytes that may pass at once after a pause, at most 0x7ffff000; 0: those of a tenth of a
-    /// second. A single call never transfers more.
+    /// Bytes that may pass at once after a pause, at most 0x7ffff000; 0: a tenth of `per_second`. A
+    /// single call never transfers more.
     std::size_t burst = 0;
 };
 
@@ -35,16 +35,16 @@ struct rate_limits {
 ///     rate_limited slow{socket, {.read = {.per_second = 1'000'000, .burst = 64 * 1024}}};
 ///     co_await copy(slow, file);
 ///
-/// A call waits until the limit lets some bytes pass, and transfers at most those. So a reader that
-/// is slowed down leaves the rest to the transport, whose flow control slows down the peer.
+/// A call waits until the limit lets some bytes pass, and transfers at most those. Bytes that may
+/// not be read yet stay in the transport, whose flow control then slows down the peer.
 ///
 /// Constructed from an lvalue, it refers to the stream; from an rvalue (std::move(socket)), it owns
-/// it. To limit several connections together, let them share one limit on a higher level.
+/// it. Each object has its own limits: it cannot limit the sum of several connections.
 ///
 /// Threading: on one context at a time; one read and one write may be in flight together. Time:
 /// context_clock, so in a simulated world the world's time. Cancellation: -ECANCELED. A call that
-/// is cancelled while it waits for the limit has transferred nothing and uses none of the limit;
-/// once it has called the stream, it behaves as the stream's own call.
+/// is cancelled while it waits for the limit has transferred nothing and consumes no tokens; once
+/// it has called the stream, it behaves as the stream's own call.
 template <class Stream>
 class rate_limited {
     static constexpr bool has_stream = byte_source<Stream> || byte_sink<Stream>;
@@ -57,10 +57,10 @@ public:
         : stream_(static_cast<Stream&&>(of)), read_(bucket(limits.read)),
           write_(bucket(limits.write)) {}
 
-    /// The underlying stream, which has no limit.
+    /// The underlying stream, whose own calls are not limited.
     [[nodiscard]] std::remove_reference_t<Stream>& stream() noexcept { return stream_; }
 
-    /// byte_source: at most as many bytes as the limit lets pass.
+    /// byte_source: reads at most as many bytes as the limit lets pass.
     task<io_result> read_some(mutable_buffer to)
         requires byte_source<Stream>
     {
@@ -87,7 +87,7 @@ public:
         }
         co_return io_result(n);
     }
-    /// The stream's shutdown_write(), at once.
+    /// The stream's shutdown_write(), which does not wait for the limit.
     auto shutdown_write()
         requires byte_sink<Stream>
     {

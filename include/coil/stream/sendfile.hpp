@@ -26,11 +26,11 @@ namespace coil {
 ///     }
 ///
 /// If `count` is more than 64 KiB, the data is not copied but moved through a pipe with splice(2),
-/// which sendfile(2) does as well and for which io_uring has an operation. A smaller `count`, a
-/// file or a socket that splice(2) refuses (EINVAL), or the lack of a pipe makes it read and send
-/// instead. The file's position is neither used nor changed; a pipe or a socket as the file is
-/// -ESPIPE, an offset beyond INT64_MAX -EINVAL. At most 0x7ffff000 bytes per call, as with
-/// sendfile(2). Never raises SIGPIPE.
+/// as sendfile(2) does internally; io_uring has an operation only for splice(2). Otherwise, and if
+/// splice(2) refuses the file or the socket (EINVAL) or no pipe can be created, the data is read
+/// and sent. The file's position is neither used nor changed. Returns -ESPIPE if the file is a pipe
+/// or a socket, -EINVAL if the offset is beyond INT64_MAX. At most 0x7ffff000 bytes per call, as
+/// with sendfile(2). Never raises SIGPIPE.
 ///
 /// Threading: on the awaiting context; the socket may receive meanwhile, but not send.
 /// Cancellation: -ECANCELED if nothing was sent yet, otherwise the number of bytes.

@@ -64,7 +64,7 @@ public:
     /// Produces a readable compiler error.
     template <class U>
         requires(!std::is_convertible_v<U &&, T>)
-    bool send(U&&) COIL_DELETE("this is not converted to T, the element of this broadcast<T>");
+    bool send(U&&) COIL_DELETE("this cannot be converted to T, the element of this broadcast<T>");
     /// The same for an element that is shared already. A null pointer terminates the program with a
     /// message.
     bool send_shared(std::shared_ptr<const T> value) {

@@ -30,8 +30,8 @@ struct no_element_type {};
 template <class T>
 class send_awaitable;
 
-/// A queue between coroutines: bounded, unbounded, or without a buffer (rendezvous). Closing
-/// follows Go's channels.
+/// A queue between coroutines: bounded, unbounded, or without a buffer (rendezvous). As in Go, a
+/// receiver gets the remaining elements of a closed channel.
 ///
 ///     coil::channel<int> ch{16};
 ///     // one coroutine                          // another

@@ -29,9 +29,9 @@ namespace coil {
 /// Cancellation: if the waiting task is asked to stop, wait() throws std::system_error with
 /// std::errc::operation_canceled, with the mutex locked. If a notified coroutine is destroyed, its
 /// notification passes to the next waiter. The same applies to a notified child that loses in a
-/// when_any, unless it is part of another combination nested in that when_any. A coroutine that is
-/// destroyed while it waits does not own the mutex; its mutex::guard, if it has one, then skips the
-/// unlock.
+/// when_any, unless it is the child of another combinator nested in that when_any. A coroutine that
+/// is destroyed while it waits does not own the mutex; its mutex::guard, if it has one, then skips
+/// the unlock.
 class condition_variable {
 public:
     constexpr condition_variable() noexcept = default;
@@ -123,7 +123,7 @@ public:
         }
     }
 
-    /// Used by combinators instead of await_resume(). The mutex is locked here as well.
+    /// Used by combinators instead of await_resume(). The caller owns the mutex in this case, too.
     void discard() noexcept {
         on_resumed();
         if (!cancelled) {

@@ -60,9 +60,9 @@ struct auto_event_kind {
 
 } // namespace detail
 
-/// An auto-reset event: each set() releases one coroutine: the oldest waiter or, if none waits, the
-/// next one to wait. If the waiters belong to several contexts, the order is that of mutex. Setting
-/// an event that is already set has no effect.
+/// An auto-reset event. Each set() releases one coroutine: the oldest waiter or, if none waits, the
+/// next one to wait. Waiters of several contexts are released in the order that is documented for
+/// mutex. Setting an event that is already set has no effect.
 ///
 ///     coil::auto_reset_event changed;
 ///     co_await changed.wait();                    // consumes one set()

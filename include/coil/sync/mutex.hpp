@@ -138,7 +138,7 @@ public:
         root_ = detail::nearest_root(coroutine);
         return sync_awaiter::await_suspend(coroutine);
     }
-    // A template, because in a module other functions cannot be inlined always.
+    // A template: if coil is used as a module, only templates can always be inlined.
     template <class = void>
     [[gnu::always_inline]] void await_resume() {
         this->throw_if_cancelled("mutex");

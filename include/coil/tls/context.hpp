@@ -22,9 +22,10 @@ class engine;
 /// A version of the protocol.
 enum class version { tls_1_2, tls_1_3 };
 
-/// The configuration of TLS connections: certificates, trusted authorities, protocols.
+/// The configuration of TLS connections: certificates, trusted certificate authorities (CAs),
+/// protocols.
 ///
-///     tls::context ctx = tls::context::client();       // trusts the system's authorities
+///     tls::context ctx = tls::context::client();       // trusts the system's CAs
 ///     ctx.set_alpn({"h2", "http/1.1"});
 ///     tls::stream s{std::move(socket), ctx};
 ///
@@ -41,7 +42,7 @@ class context {
 public:
     /// For clients. Verifies the server's certificate with the system's trust store.
     [[nodiscard]] static context client();
-    /// For servers, with a certificate. Does not ask clients for certificates.
+    /// For servers, with a certificate. Does not request certificates from clients.
     [[nodiscard]] static context server(const certificate& own);
     /// The same with the files of certificate::from_files().
     [[nodiscard]] static context server(const std::string& certificate_file,
@@ -62,21 +63,21 @@ public:
     /// The oldest and the newest version to accept. TLS 1.2 is the oldest that is supported.
     context& set_versions(version oldest, version newest = version::tls_1_3);
 
-    /// Replaces the certificate: a server's, or the one that a client shows to a server that asks
-    /// for it. New connections use it; existing connections are not affected. Call it to reload a
-    /// certificate that was renewed.
+    /// Replaces the certificate of a server, or the one that a client presents to servers that
+    /// request one. New connections use it; existing connections are not affected. Call it to
+    /// reload a certificate that was renewed.
     context& use_certificate(const certificate& own);
     context& use_certificate(const std::string& certificate_file, const std::string& key_file);
-    /// Sets a server's certificate for clients that ask for this name (SNI). "*.example.org" is
-    /// used for every name with one more label. Clients that ask for another name get the
+    /// Sets a server's certificate for clients that request this name (SNI). "*.example.org" is
+    /// used for every name with one more label. Clients that request another name get the
     /// certificate of use_certificate().
     context& use_certificate_for(std::string_view name, const certificate& own);
 
-    /// Trusts the authorities in this PEM file or text. For a client, the first call replaces the
-    /// system's trust store; further calls add authorities.
+    /// Trusts the CAs in this PEM file or text. For a client, the first call replaces the system's
+    /// trust store; further calls add CAs.
     context& trust_file(const std::string& authorities_file);
     context& trust_pem(std::string_view authorities);
-    /// Makes a server refuse clients without a certificate of a trusted authority. Call
+    /// Makes a server refuse clients without a certificate that a trusted CA has signed. Call
     /// trust_file() or trust_pem() first.
     context& require_client_certificates();
 
@@ -85,8 +86,8 @@ public:
     context& allow_unverified_peers();
 
     /// Asks the kernel to encrypt what connections send over TCP (kTLS), so that sendfile() does
-    /// not copy. Receiving stays in user space. Where the kernel cannot do it, OpenSSL encrypts as
-    /// usual, and stream::kernel_refusal() says why.
+    /// not copy the data to user space. OpenSSL still decrypts what is received. If the kernel
+    /// cannot encrypt, OpenSSL does so as usual, and stream::kernel_refusal() says why.
     context& prefer_kernel_sending();
 
     /// OpenSSL's object, for settings that this class does not have.

@@ -20,8 +20,8 @@ namespace coil {
 /// sent, or -errno. If the kernel encrypts (tls::stream::kernel_sends()), the data is not copied to
 /// user space; otherwise it is read, encrypted and sent.
 ///
-/// Threading: as with the stream; counts as its write. Cancellation: -ECANCELED if nothing was sent
-/// yet, otherwise the number of bytes. Errors: also those of tls::stream::write_some().
+/// Threading: as for the stream; the call counts as a write. Cancellation: -ECANCELED if nothing
+/// was sent yet, otherwise the number of bytes. Errors: also those of tls::stream::write_some().
 template <byte_stream Transport, class File>
     requires requires(const File& f) {
         { f.native_handle() } -> std::same_as<int>;

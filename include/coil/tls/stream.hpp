@@ -39,10 +39,12 @@ using stream = basic_stream<net::socket>;
 /// - -EKEYREJECTED: the certificate of the peer is not trusted, or is not valid for the name;
 /// - -ECONNABORTED: truncation: the transport ended without the peer's close_notify;
 /// - -ENOTCONN: there was no handshake yet;
-/// - -EPIPE: a write after shutdown_write().
+/// - -EPIPE: a write after shutdown_write();
+/// - -ENOMEM: there was no memory.
 ///
-/// After the first three, last_error() describes the failure, and every later call returns the same
-/// error. After an error of the transport the call may be repeated.
+/// After the first three, and after -ENOMEM during a call of OpenSSL, last_error() describes the
+/// failure, and every later call returns the same error. After an error of the transport the call
+/// may be repeated.
 ///
 /// Threading: one context at a time. One read and one write may be in flight together.
 ///
@@ -85,27 +87,27 @@ public:
     }
     /// byte_stream: sends close_notify. Reading continues; the transport stays open.
     COIL_CORO_WRAPPER task<io_result> shutdown_write() { return detail::close_writing(*c_); }
-    /// Sends close_notify and reads until the peer's, discarding data: 0. A peer that does not
-    /// close its side keeps it waiting: use timeout(). No read may be in flight.
+    /// Sends close_notify and reads until the peer's close_notify, discarding data: 0. It waits for
+    /// as long as the peer does not close its side: use timeout(). No read may be in flight.
     COIL_CORO_WRAPPER task<io_result> shutdown() { return detail::close(*c_); }
 
-    /// TLS 1.3: uses new keys from now on and asks the peer to do the same. OpenSSL does this by
-    /// itself when a key has encrypted enough. -EOPNOTSUPP with TLS 1.2; -EAGAIN if OpenSSL cannot
-    /// do it now.
+    /// TLS 1.3: sends a KeyUpdate, uses new keys from then on, and requests the same of the peer.
+    /// OpenSSL does this by itself when a key has encrypted enough. -EOPNOTSUPP with TLS 1.2;
+    /// -EAGAIN if OpenSSL cannot do it now.
     COIL_CORO_WRAPPER task<io_result> update_keys() { return detail::update_keys(*c_); }
 
     /// A session for resume(), or an empty one. With TLS 1.3 the server sends it after the
     /// handshake: call this after a read.
     [[nodiscard]] tls::session session() const { return c_->engine.session(); }
     /// Offers a session to the server; call it before the handshake. The handshake is a full one if
-    /// the server refuses the session, or if it is the session of another name.
+    /// the server refuses the session, or if the session was established under another name.
     void resume(const tls::session& s) { c_->engine.resume(s); }
     /// Whether the handshake resumed a session.
     [[nodiscard]] bool resumed() const noexcept { return c_->engine.resumed(); }
 
-    /// The application protocol that was chosen, or an empty string.
+    /// The application protocol that was negotiated (ALPN), or an empty string.
     [[nodiscard]] std::string_view alpn() const noexcept { return c_->engine.alpn(); }
-    /// The name that the client asked for, or an empty string.
+    /// The name that the client requested (SNI), or an empty string.
     [[nodiscard]] std::string_view server_name() const noexcept { return c_->engine.server_name(); }
     /// The protocol version, such as "TLSv1.3".
     [[nodiscard]] std::string_view version() const noexcept { return c_->engine.version(); }
@@ -117,8 +119,8 @@ public:
     [[nodiscard]] const std::string& last_error() const noexcept { return c_->engine.last_error(); }
 
     /// Whether the kernel encrypts what this connection sends: see
-    /// context::prefer_kernel_sending(). Then update_keys() returns -EOPNOTSUPP, and if the
-    /// peer has required new keys, the next write ends the connection: -EPROTO.
+    /// context::prefer_kernel_sending(). Then update_keys() returns -EOPNOTSUPP, and after the peer
+    /// has requested a KeyUpdate, the next write fails with -EPROTO and ends the connection.
     [[nodiscard]] bool kernel_sends() const noexcept { return c_->engine.kernel_sends(); }
     /// After the handshake: why the kernel does not encrypt although the context prefers it, such
     /// as "the kernel has no TLS (module tls)". Otherwise an empty string.

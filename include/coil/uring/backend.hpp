@@ -50,8 +50,8 @@ public:
 
     /// io_uring_register(2): its result, or -errno. Two operations have a special meaning if `arg`
     /// is null: register_op::ring_fds registers the ring's descriptor for the calling thread, which
-    /// makes its calls faster; register_op::unregister_ring_fds undoes that. Both return 0 if there
-    /// is nothing to do.
+    /// makes its calls faster (-EBUSY: it is registered for another thread);
+    /// register_op::unregister_ring_fds undoes that. Both return 0 if there is nothing to do.
     virtual int do_register(register_op op, void* arg, unsigned count) noexcept = 0;
 
     /// Executes `request` synchronously, without the ring: for constructors and destructors, and

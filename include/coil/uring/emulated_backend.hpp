@@ -90,11 +90,11 @@ protected:
     /// which the base class moves into its table; pipe stores the pair in `*addr`.
     virtual int begin(request& r) noexcept = 0;
 
-    /// Whether the data of a send with one buffer and no options may be sent by send(2) on
-    /// `entry.fd` before a request is made for it: the descriptor belongs to the operating system,
-    /// and no other send waits on it. If the call cannot be made without waiting, begin() is called
-    /// for the send, as for all others. accepted() and released() are not called for sends that
-    /// complete in this way.
+    /// Whether a send with one buffer and no options may be tried with send(2) on `entry.fd` before
+    /// a request is created for it. May return true only if the descriptor belongs to the operating
+    /// system and no other send waits on it. If send(2) would block, begin() is called for the
+    /// send, as for all others. accepted() and released() are not called for sends that complete in
+    /// this way.
     virtual bool may_send_now(const sqe& entry) noexcept {
         static_cast<void>(entry);
         return false;
@@ -132,8 +132,8 @@ protected:
     /// cancellation by descriptor compares files.
     virtual bool is_open(int descriptor) noexcept { return descriptor >= 0; }
     virtual bool is_same_file(int one, int other) noexcept { return one == other; }
-    /// Called before a cancellation by descriptor: requests that wait on an earlier file with this
-    /// number do not count as requests on the descriptor.
+    /// Called before a cancellation by descriptor, which must not match requests that still wait on
+    /// an earlier file with the same number.
     virtual void forget_earlier_file(int descriptor) noexcept { static_cast<void>(descriptor); }
     /// The maximum number of files in a table (RLIMIT_NOFILE).
     virtual unsigned max_files() noexcept { return 1U << 20; }
@@ -226,8 +226,8 @@ protected:
             f(areas[i].data, areas[i].size, areas[i].written);
         }
     }
-    /// The same for the buffers in provided-buffer rings, which the kernel may write to at any
-    /// time.
+    /// Stores up to `room` of the buffers in provided-buffer rings, to which the backend may write
+    /// at any time, in `areas`. Returns the number of all such buffers.
     unsigned provided_buffers(request::owned* areas, unsigned room) const noexcept;
 
 private:

@@ -19,8 +19,8 @@ struct emulated_file;
 } // namespace detail
 
 /// A submission of an emulated_backend, from its consumption to its last completion. Derived
-/// classes may extend it (emulated_backend::make_request). They own the members from `world` on.
-/// They read those above it, and set only `result_flags` and the results in `header`.
+/// classes may extend it (emulated_backend::make_request). They own the members from `world` on. Of
+/// those above it, they may set only `result_flags` and the results in `header`.
 class emulated_request {
 public:
     emulated_request() = default;

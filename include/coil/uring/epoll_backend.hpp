@@ -16,16 +16,16 @@ namespace coil::uring {
 /// - An operation on a descriptor refers to the number, not to the file. If the descriptor is
 ///   closed while an operation waits on it, the operation stays pending until it is cancelled; it
 ///   is never executed on another file that reuses the number. An operation queued for a thread
-///   keeps its number reserved until it has run. A plain close(2) is noticed later than a `close`
-///   submitted to the ring: an operation submitted just before it may be executed on the new file.
+///   keeps its number reserved until it has run. Exception: an operation submitted just before a
+///   plain close(2), rather than a `close` submitted to the ring, may be executed on the new file.
 ///   If a file is closed before the backend has seen its end (a closed peer, an error), and another
 ///   file reuses the number, the first wait on the new file may notice an event up to 2 ms late, or
 ///   not at all if the new file is also closed by a plain close(2) before that.
-/// - A multishot poll reports the states that each wait for events finds, not the changes in
+/// - A multishot poll reports the state of the file at each epoll_wait(2), not the changes in
 ///   between.
 /// - A ring belongs to the process that created it; a child process cannot use it.
-/// - Cancellation by descriptor compares files. Without kcmp(2), which sandboxes forbid, two
-///   numbers count as the same file only if they name the same socket.
+/// - Cancellation by descriptor compares files. Without kcmp(2), which sandboxes often forbid, two
+///   numbers count as the same file only if they refer to the same socket.
 /// - Not supported: setup flags such as sqpoll, iopoll, sqe128, cqe32, no_mmap and no_sqarray,
 ///   completions of two sizes, eventfds for completions, restrictions, personalities, resource
 ///   tags, resizing, cloning of registered buffers, queries, a ring's registered number, buffer
@@ -37,16 +37,17 @@ namespace coil::uring {
 /// - An invalid address is a crash instead of -EFAULT for the structures that io_uring_enter(2)
 ///   takes, for a recvmsg whose header is in read-only memory, and for the provided buffer of a
 ///   multishot recvmsg.
-/// - Cancelling a wait for a futex, or for a child that takes a thread, waits until the thread has
-///   left its system call: tens of microseconds. If the thread has not left the call after tens of
-///   milliseconds, the result is -EALREADY, and the wait ends later.
+/// - Some waits occupy a thread: those for a futex, and those for a child without a pidfd. To
+///   cancel one, the backend waits until the thread has left its system call, which takes tens of
+///   microseconds. If this takes more than tens of milliseconds, the cancellation returns
+///   -EALREADY, and the wait ends later.
 /// - A multishot request on a file that cannot be polled fails with the operation's own error (for
 ///   accept on a regular file -ENOTSOCK), even if io_uring would hand it to a thread
 ///   (sqe_flag::async, after a drain) and return -EBADFD.
 /// - A bundle without a length receives a datagram into all buffers that it needs; io_uring uses as
 ///   many as an earlier request of the ring needed, at least one, and truncates the datagram. With
 ///   a length (`len`), both use the buffers for that length.
-/// - An entry with several mistakes may fail with another of their errors. On a ring with
+/// - An entry with several errors may report a different one of them. On a ring with
 ///   setup::submit_all, the addresses in an entry without links are checked when it begins, not at
 ///   submission.
 /// - A bundle with MSG_PEEK reports bytes once; io_uring may put them into several buffers again.

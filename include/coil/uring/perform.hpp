@@ -11,9 +11,9 @@
 #include <sys/statvfs.h>
 #include <sys/types.h>
 
-// Synchronous calls, described as submission entries: for places where no completion can be awaited
-// (constructors, destructors), and for calls that io_uring lacks. backend::perform passes
-// these entries to the backend on which the program runs.
+// Synchronous calls, described as submission entries: for code that cannot await a completion
+// (constructors, destructors), and for calls that io_uring lacks. backend::perform() executes the
+// entries on the backend that the program uses.
 
 namespace coil::uring {
 

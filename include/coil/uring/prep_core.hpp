@@ -91,8 +91,8 @@ inline sqe timeout_multishot(const timespec* ts, unsigned count = 0) noexcept {
     return prep::timeout(ts, count, timeout_flag::multishot);
 }
 
-/// Cancels the timeout with that user_data: 0, -ENOENT (not found, or it has expired), or -EALREADY
-/// if it is expiring.
+/// Cancels the timeout with that user_data: 0, -ENOENT (there is none, or it has expired), or
+/// -EALREADY if it is just expiring.
 constexpr sqe timeout_remove(std::uint64_t user_data) noexcept {
     return detail::entry(opcode::timeout_remove, -1, user_data);
 }

@@ -84,13 +84,12 @@ public:
     //     [tail_, acquired_)    one position per acquired entry; its content is meaningless
     //     [acquired_, head + N) the free entries
     //
-    // Every entry is in exactly one of: the committed positions, the callers' hands, the free
-    // positions. acquire() hands out the entry at acquired_. commit() needs an acquired entry, so
-    // tail_ < acquired_ and the content of position tail_ is meaningless: overwriting it loses
-    // nothing. abandon() likewise writes to acquired_ - 1 >= tail_, which becomes a free position.
-    // When the kernel consumes entries, the positions [head, head') become [head + N, head' + N),
-    // the end of the free ones, and hold exactly the consumed entries. Hence every order of calls
-    // is correct.
+    // Every entry is in exactly one state: committed, acquired by a caller, or free. acquire()
+    // returns the entry at position acquired_. commit() needs an acquired entry, so tail_ <
+    // acquired_ and the content of position tail_ is meaningless: overwriting it loses nothing.
+    // abandon() likewise writes to acquired_ - 1 >= tail_, which becomes a free position. When the
+    // kernel consumes entries, the positions [head, head') become [head + N, head' + N), the end of
+    // the free ones, and hold exactly the consumed entries. Hence every order of calls is correct.
 
     /// Queues an acquired entry for the next submission, after those already committed.
     void commit(sqe* s) noexcept {
@@ -134,8 +133,8 @@ public:
     /// `extra_flags`. Makes no system call if there is nothing to do.
     ///
     /// `timeout` is relative (with enter_flag::abs_timer, Linux 6.12: a CLOCK_MONOTONIC time).
-    /// `min_wait_usec` (feature::min_timeout, Linux 6.12; ignored elsewhere): collect completions
-    /// for at least this long, then return as soon as there is one.
+    /// `min_wait_usec` (feature::min_timeout, Linux 6.12; ignored elsewhere): wait this long for
+    /// `min_complete` completions, then return as soon as there is one.
     ///
     /// Returns the number of entries consumed, or -errno if none was consumed and no completion is
     /// available: -EINTR (a signal), -ETIME (the timeout), -EBUSY or -EAGAIN (consume completions
@@ -281,8 +280,8 @@ public:
     /// The entries that the kernel skipped because of an invalid index array: always 0.
     unsigned sq_dropped() const noexcept { return load_relaxed(sq_dropped_); }
 
-    /// Completions lost because the kernel had no memory to keep them beside a full queue. A queue
-    /// that is merely full loses none.
+    /// Completions lost because the queue was full and the kernel had no memory to store them
+    /// elsewhere. A full queue alone loses none.
     unsigned cq_overflow() const noexcept { return load_relaxed(cq_lost_); }
 
     // The former names; they will be removed in the next release.

@@ -16,14 +16,15 @@ inline constexpr std::uint32_t default_setup_flags = setup::clamp | setup::submi
 ///
 ///     ring r{{.entries = 256, .cq_entries = 4096}};
 ///
-/// `setup_flags` are optional: while the kernel returns EINVAL they are dropped one by one, newest
-/// first: hybrid_iopoll, defer_taskrun, single_issuer, taskrun_flag, coop_taskrun, submit_all,
+/// `setup_flags` are optional: while the kernel returns EINVAL they are dropped one by one, in this
+/// order: hybrid_iopoll, defer_taskrun, single_issuer, taskrun_flag, coop_taskrun, submit_all,
 /// attach_wq, sq_aff, sqpoll, iopoll, clamp. Conflicting flags are resolved beforehand: sqpoll
 /// drops coop_taskrun, taskrun_flag and defer_taskrun; defer_taskrun needs single_issuer;
-/// taskrun_flag needs coop_taskrun or defer_taskrun. `required_flags` are never dropped.
-/// ring::setup_flags() returns what was granted.
+/// taskrun_flag needs coop_taskrun or defer_taskrun; sq_aff needs sqpoll. `required_flags` are
+/// never dropped. ring::setup_flags() returns what was granted.
 ///
-/// While the kernel returns ENOMEM (RLIMIT_MEMLOCK), both queues are halved, down to 8 entries.
+/// While the kernel returns ENOMEM (RLIMIT_MEMLOCK), both queues are halved, down to 8 submission
+/// and 16 completion entries.
 ///
 /// Not supported, because a ring uses entries of the standard sizes in kernel memory and the index
 /// array: sqe128, cqe32, cqe_mixed, no_mmap, registered_fd_only, no_sqarray.

@@ -10,10 +10,10 @@
 #include <unistd.h>
 #endif
 
-// io_uring_enter(2) as inline assembly. The first return instruction after a system call is
-// mispredicted on processors whose return stack the kernel has to clear, and stalls there until the
-// kernel's outstanding work retires: a quarter of a short call's time. The inlined instruction
-// leaves the caller's loop without a return to execute.
+// io_uring_enter(2) as inline assembly. On processors whose return stack buffer the kernel has to
+// clear, the first return instruction after a system call is mispredicted, and stalls until the
+// kernel's outstanding work retires: a quarter of a short call's time. With an inlined system call
+// no return instruction follows it.
 
 namespace coil::uring::detail {
 

@@ -24,8 +24,8 @@ bool uses_registered_buffer(const emulated_request& r) noexcept {
            (chooses && (r.entry.ioprio & recvsend_flag::fixed_buf) != 0);
 }
 
-/// Whether the iovec array of a message is readable. `header` is: an array on the same page needs
-/// no check of its own.
+/// Whether the iovec array of a message is readable. The header, at `header_address`, is: an array
+/// on the same page needs no check of its own.
 bool has_readable_vector(const ::msghdr& header, const void* header_address) noexcept {
     constexpr std::uintptr_t page_size = 4096;
     const std::size_t size = header.msg_iovlen * sizeof(::iovec);

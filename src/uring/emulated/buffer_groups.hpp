@@ -27,8 +27,8 @@ public:
     };
 
     group* find(unsigned number) noexcept;
-    /// Checks the description of a ring, but not its memory. Returns 0, as add_ring() requires, or
-    /// -errno.
+    /// Checks the description of a ring, but not its memory. Returns 0 or -errno; add_ring()
+    /// requires 0.
     int check_ring(const buf_reg& reg) noexcept;
     int add_ring(const buf_reg& reg) noexcept;
     int remove_ring(const buf_reg& reg) noexcept;

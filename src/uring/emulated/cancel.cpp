@@ -81,7 +81,8 @@ void emulation::end_later(request& r, stage s) noexcept {
     ended_last_ = &r;
 }
 
-/// 0 or 1: cancelled, now or soon; -EALREADY: it completes with its own result.
+/// Returns 0 or 1 if the request was cancelled, now or soon; -EALREADY if it completes with its own
+/// result.
 int emulation::end_one(request& victim) noexcept {
     if (victim.stage_ == stage::leaving) {
         return -EALREADY;

@@ -316,7 +316,7 @@ int emulation::select(request& r, std::size_t most) noexcept {
     }
     r.empties_group_ = available == 1;
     r.group_grows_ = g->incremental;
-    // If MSG_TRUNC discards bytes, their buffers are unknown: one buffer at a time.
+    // If MSG_TRUNC discards bytes, it is unknown to which buffers they belong: use one at a time.
     const bool discards = r.op() == opcode::recv && (r.entry.msg_flags & MSG_TRUNC) != 0;
     if (!r.bundles_ || discards) {
         r.bundle_.clear();

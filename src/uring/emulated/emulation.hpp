@@ -147,8 +147,8 @@ private:
     void announce_pending() noexcept;
 
     // waiting
-    /// When an enter that waits returns although completions are missing, by the clock of the
-    /// backend.
+    /// The times, by the backend's clock, at which a waiting enter returns although completions are
+    /// missing.
     struct wait_limits {
         std::int64_t deadline = emulated_backend::never;
         std::int64_t minimum = 0; // until then completions are collected; 0: no minimum
@@ -236,7 +236,7 @@ private:
     bool last_is_limit_ = false;
     bool open_chain_fails_ = false;
     bool open_chain_drains_ = false;
-    bool drains_next_ = false;    // the next chain to be read
+    bool drains_next_ = false;    // the next chain to be read drains
     bool drain_disabled_ = false; // an entry had cqe_skip_success: io_drain is -EOPNOTSUPP
     bool draining_ = false;       // a drain is deferred or active
     request* due_ = nullptr;

@@ -67,8 +67,8 @@ inline bool is_socket(int fd) noexcept {
 }
 
 /// Whether a datagram socket with nothing to receive was shut down: a blocking call returns 0, but
-/// a non-blocking one fails with EAGAIN. Only after epoll has reported an end is a check needed,
-/// and a request that waits for a socket that was shut down before is given that event.
+/// a non-blocking one fails with EAGAIN. The check is needed only after epoll has reported an end,
+/// which it also does if a request begins to wait after the shutdown.
 inline bool was_shut_down(const descriptor_state& s) noexcept {
     return s.may_end_early && s.what == descriptor_state::kind::datagram &&
            is_ready(s.fd, POLLRDHUP);
@@ -80,7 +80,7 @@ inline bool is_file_open(int fd) noexcept {
     return flags >= 0 && (flags & O_PATH) == 0;
 }
 
-/// The result of a request that failed with `error` before its file was looked at: a file that is
+/// The result of a request that failed with `error` before its file was looked up: a file that is
 /// missing or is no socket takes precedence.
 inline int unless_no_socket(int fd, int error) noexcept {
     struct ::stat status{};

@@ -149,7 +149,7 @@ int epoll_backend::begin_call(epoll_request& r) noexcept {
     case opcode::openat2:
         return begin_open(r);
     case opcode::fsync:
-        // io_uring checks the offset of the range. Here the whole file is written.
+        // io_uring checks the offset of the range. Here the whole file is synchronised.
         return static_cast<std::int64_t>(s.off) < 0 ? -EINVAL : hand_over(r, false);
     case opcode::sync_file_range:
     case opcode::fallocate:

@@ -106,8 +106,8 @@ struct descriptor_state {
     unsigned working = 0; // threads that use it, or will
     bool may_end_early =
         false; // after an end or urgent data, a short read does not mean that no data is left
-    /// Ticks until the registration is revalidated, because a request waits for its event and it
-    /// may be stale. 1: at the next tick; 2: at the one after that; 0: no revalidation is due.
+    /// Ticks until the registration, for whose event a request waits, is revalidated: it may be
+    /// stale. 1: at the next tick; 2: at the one after that; 0: no revalidation is due.
     std::uint8_t stale = 0;
     descriptor_state* stale_next = nullptr;
     descriptor_state* stale_previous = nullptr;

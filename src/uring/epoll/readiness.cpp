@@ -46,8 +46,8 @@ bool polls_first(const epoll_request& r) noexcept {
                : r.op() == opcode::accept && (s.ioprio & accept_flag::poll_first) != 0;
 }
 
-/// Whether the request may have a result although its file is known not to be ready. It may not
-/// overtake others that wait.
+/// Whether the request may have a result although its file is known not to be ready. An accept does
+/// not overtake those that already wait.
 bool tries_anyway(const epoll_request& r, const descriptor_state& s) noexcept {
     switch (r.op()) {
     case opcode::poll_add:

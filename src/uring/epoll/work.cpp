@@ -78,7 +78,7 @@ int transfer(const epoll_request& r, bool in) noexcept {
     return static_cast<int>(done);
 }
 
-/// Whether the call waits for another process, as opening a FIFO does. It then needs an unbounded
+/// Whether the call may wait for another process, as opening a FIFO may. It then needs an unbounded
 /// worker: a bounded one serves calls that end by themselves.
 bool waits_for_other_side(const epoll_request& r) noexcept {
     struct ::stat status{};

@@ -160,7 +160,7 @@ void worker_pool::interrupt(worker_job& job) noexcept {
 
 bool worker_pool::interrupt_now(worker_job& job) noexcept {
     constexpr int max_checks = 1000;
-    constexpr int checks_per_signal = 20; // one may arrive before the system call begins
+    constexpr int checks_per_signal = 20; // a signal may arrive before the system call begins
     for (int i = 0; i < max_checks && job.at != worker_job::step::idle; ++i) {
         if (i % checks_per_signal == 0) {
             interrupt(job);
@@ -215,7 +215,8 @@ worker_job* worker_pool::take_finished() noexcept {
 
 void worker_pool::serve(worker_class& l) noexcept {
     std::unique_lock lock(guard_);
-    // Handed back when the next job is taken, so that the lock is acquired once for both.
+    // The previous job. It is handed back when the next one is taken, so that the lock is acquired
+    // once for both.
     worker_job* done = nullptr;
     for (;;) {
         worker_job* const job = take(l);

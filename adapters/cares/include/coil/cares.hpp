@@ -21,7 +21,7 @@ class channel;
 
 /// Options of a resolver.
 struct resolver_options {
-    /// The servers to ask; empty: those of /etc/resolv.conf, which is read by the constructor.
+    /// The servers to query; empty: those of /etc/resolv.conf, which is read by the constructor.
     std::vector<net::inet_address> servers{};
     std::chrono::milliseconds timeout{2000}; ///< of the first try; later ones wait longer
     int tries = 3;                           ///< of each server
@@ -36,8 +36,8 @@ struct resolver_options {
 ///     net::socket s = co_await timeout(names.connect("example.org", 443), 5s);
 ///
 /// It follows /etc/hosts and /etc/resolv.conf, not the other sources of nsswitch.conf(5). IPv4 and
-/// IPv6 addresses are asked for at the same time; answers that do not fit into a datagram are
-/// fetched over TCP. Nothing is cached.
+/// IPv6 addresses are queried at the same time; answers that do not fit into a datagram are fetched
+/// over TCP. Nothing is cached.
 ///
 /// Errors: std::system_error whose message names the host, with a code of cares::category(), or
 /// std::errc::operation_canceled.
@@ -45,7 +45,7 @@ struct resolver_options {
 /// Threading: one context, on which it is also destroyed. It runs a task of its own there. Any
 /// number of tasks may use it at the same time.
 ///
-/// Cancellation: immediate. c-ares completes the query in the background, and its answer is
+/// Cancellation: immediate. c-ares completes the query in the background, and the answer is
 /// discarded. The frame of an awaiting task may be destroyed at any time.
 ///
 /// Lifetime: destroying it makes the look-ups in progress fail with ARES_EDESTRUCTION.

@@ -112,7 +112,8 @@ void discard_result(Awaiter& awaiter) noexcept {
     }
 }
 
-/// A child that awaits `Kept`. The awaiter is a member and is resumed as if by a coroutine.
+/// A child that awaits `Kept`. The awaiter is a member; it resumes this object as if it were a
+/// coroutine.
 ///
 /// A result that need not be retrieved to see whether it is an exception (deferred_result) stays in
 /// the awaiter until the parent retrieves it. An awaiter whose result is never retrieved releases

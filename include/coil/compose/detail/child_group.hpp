@@ -149,7 +149,7 @@ private:
     const void* winner_ = nullptr;
     std::exception_ptr error_;
     std::int64_t deadline_ns_ = task_owner::no_deadline;
-    std::size_t left_ = 1; // plus one until must_wait()
+    std::size_t left_ = 1; // the children that have not ended, plus one until must_wait()
     decided_by what_;
     bool expired_ = false;
 };

@@ -151,7 +151,7 @@ template <class Range>
 inline constexpr bool leaves_elements =
     std::is_lvalue_reference_v<Range> || std::ranges::borrowed_range<Range> ||
     (std::ranges::view<std::remove_cv_t<Range>> &&
-     // a range that owns its elements cannot be copied in O(1)
+     // a view is copied in O(1) or not at all, so if it is copyable it does not own its elements
      std::copyable<std::remove_cv_t<Range>>);
 
 /// How the elements of a range are stored: by reference if they outlive it, otherwise by value.

@@ -77,7 +77,7 @@ template <class A>
     static_assert(mistake != child_mistake::range, COIL_CHILD_RANGE);
     static_assert(mistake != child_mistake::elements, COIL_CHILD_ELEMENTS);
     static_assert(mistake != child_mistake::not_awaitable, COIL_CHILD_NOT_AWAITABLE);
-    std::abort(); // no compiler gets here
+    std::abort(); // not reached: one of the assertions has failed
 }
 
 } // namespace coil::detail

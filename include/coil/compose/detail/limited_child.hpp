@@ -26,8 +26,8 @@ namespace coil::detail {
 [[noreturn]] void throw_timed_out();
 
 /// The result of timeout(work, d) after the limit has expired, for work that returns a T. If there
-/// is no make() for T, the await throws. `completed` is the result of work that completed in spite
-/// of the expiry, or null.
+/// is no make() for T, the await throws. `completed` is the result of work that completed although
+/// it was asked to stop, or null.
 template <class T>
 struct expired_result {};
 template <>

@@ -50,7 +50,7 @@ public:
         std::apply([](Elements&... each) noexcept { (each.drop(), ...); }, elements_);
     }
 
-    /// Called in the middle of a longer chain.
+    /// Called if this chain is in the middle of a longer one.
     void discard_mid_chain() noexcept {
         std::apply([](Elements&... each) noexcept { (detail::discard_mid_chain(each), ...); },
                    elements_);

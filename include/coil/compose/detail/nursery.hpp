@@ -39,7 +39,8 @@ class child_wait;
 /// std::errc::operation_canceled: the result of a child that was destroyed.
 [[nodiscard]] std::exception_ptr cancelled_child() noexcept;
 [[noreturn]] void throw_cancelled_wait();
-/// One coroutine at a time awaits a child, on the child's context.
+/// Terminates the program if this is not the thread of the child's context, or if another coroutine
+/// already awaits the child.
 void check_child_wait(child_state_base& child) noexcept;
 
 /// A base class, so that it is constructed before task_owner, which needs its token.
@@ -47,8 +48,9 @@ struct child_stop {
     inplace_stop_source stop_;
 };
 
-/// A child of a nursery and its result. It has two owners: the nursery, until the child has ended,
-/// and a child_handle. All of it is used on the nursery's context only, except cancel().
+/// A child of a nursery and its result. It has two owners: the nursery, until the child has ended
+/// (a completion_queue: until its result is taken), and a child_handle. All of it is used on the
+/// nursery's context only, except cancel().
 ///
 /// States: queued (the nursery is full) -> running -> ended. An ended child is in no list.
 class child_state_base : child_stop, public task_owner, queue_node, list_node<child_state_base> {
@@ -71,7 +73,7 @@ public:
     [[nodiscard]] nursery* owner() const noexcept { return nursery_; }
     /// For messages about the child.
     [[nodiscard]] task_label label() const noexcept { return label_of(label_.get()); }
-    /// The name of a child that has ended. It then has none.
+    /// Moves the name out of a child that has ended.
     [[nodiscard]] owned<const task_name> take_label() noexcept { return std::move(label_); }
 
     /// The next running child, or null.
@@ -79,7 +81,7 @@ public:
         return list_node<child_state_base>::next;
     }
 
-    /// Called once by each of the two owners.
+    /// Called once by each owner.
     void release() noexcept {
         if (--owners_ == 0) {
             destroy_state();
@@ -200,7 +202,8 @@ public:
     /// Destroys all children; queued ones never run.
     void destroy_children() noexcept;
 
-    /// The nearest root above the await that joins the nursery, or null.
+    /// The nearest root above the await that joins the nursery; null if unknown, or if this is not
+    /// the owner thread.
     [[nodiscard]] promise_base* awaiting_root() const noexcept;
     /// The same, but also null unless the nursery is known to be a local variable of the coroutine
     /// that joins it, or of the coroutine that awaits that one.
@@ -218,7 +221,7 @@ public:
     }
 
     class joiner;
-    /// At most one coroutine joins it at a time.
+    /// Terminates the program if a coroutine is already joining the nursery.
     void check_unjoined() const noexcept;
 
 protected:
@@ -228,12 +231,13 @@ protected:
     [[nodiscard]] std::size_t& limit() noexcept { return limit_; }
     [[nodiscard]] inplace_stop_source& stop_source() noexcept { return stop_; }
 
-    /// Called before it is destroyed: resumes the joining coroutine, with `error` if there is one.
+    /// Called before the nursery is destroyed: resumes the joining coroutine, with `error` if there
+    /// is one. Without a joining coroutine, reports `error`.
     void leave_joiner(std::exception_ptr error = nullptr, const task_label& child = {}) noexcept;
 
-    /// Reports on stderr that children are destroyed before they have ended, unless that is
-    /// intended: after a cancel(), by an exception, by a shutdown, or with the coroutine. `how`:
-    /// what the program has left out, and `remedy`: what to write.
+    /// Reports on stderr that children are destroyed before they have ended, unless that follows
+    /// from a cancel(), an exception, a shutdown or the destruction of the coroutine. `how`: what
+    /// the program did; `remedy`: what it should do instead.
     [[gnu::cold]] void report_unjoined(const char* how, const char* remedy) const noexcept;
 
     /// Called when a child has ended, with its exception or null. May retain the child.
@@ -263,7 +267,8 @@ private:
             unlink();
         }
     }
-    /// The newest of the running children, or null. Ends visits whose cursor is in front of it.
+    /// The newest of the running children, or null. Ends visits whose cursor is in front of that
+    /// child.
     [[nodiscard]] child_state_base* first_child() noexcept {
         while (children_ != nullptr && children_->is_cursor()) {
             children_->unlink();
@@ -335,8 +340,8 @@ protected:
     ~joiner();
 
     /// Called by await_resume(). Returns `empty` if no child is left, `result` after wake_joiner(),
-    /// `expired` if the wait was given up, `gone` if the nursery was destroyed, with or without an
-    /// error.
+    /// `expired` if the wait was given up, `gone` if the nursery was destroyed first, with or
+    /// without an error.
     [[nodiscard]] outcome finish() noexcept;
     [[nodiscard]] std::exception_ptr take_error() noexcept {
         return coil::detail::exchange(error_, nullptr);

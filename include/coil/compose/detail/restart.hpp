@@ -25,7 +25,7 @@ struct failure_reporter {
     void (*report)(void* self, std::exception_ptr error, const task_label& child) noexcept;
 };
 
-/// The delay after a delay of `before`.
+/// The delay that follows a delay of `before`.
 [[nodiscard]] std::chrono::nanoseconds longer_delay(std::chrono::nanoseconds before,
                                                     const restart_options& options) noexcept;
 

@@ -45,8 +45,8 @@ private:
     /// that hold back a task.
     enum class visit : unsigned char { none, done, counted };
 
-    /// Its frame is destroyed while a shutdown waits for the operation. It may have held back
-    /// another task than the one that is being destroyed.
+    /// Called if the frame of the await is destroyed while a shutdown waits for its operation. The
+    /// await may have held back a task other than the one that is being destroyed.
     static void left_while_counted() noexcept;
 
     friend class away_cursor;

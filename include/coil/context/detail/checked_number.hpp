@@ -6,8 +6,8 @@
 
 namespace coil::detail {
 
-/// For constructors that accept any integer type, so that an int variable in braces does not
-/// narrow.
+/// Converts a number. Throws std::invalid_argument if it is out of range. For constructors that
+/// accept any integer type, so that an int variable in braces does not narrow.
 template <std::integral To, std::integral From>
 To checked_number(From number) {
     if (!std::in_range<To>(number)) {

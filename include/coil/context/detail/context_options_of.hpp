@@ -17,8 +17,8 @@ template <class Options>
 concept wrong_context_options =
     std::convertible_to<Options, std::string> || std::same_as<Options, runtime_options>;
 
-/// Options with a number of entries. Does not compile for wrong options, where clang has reported
-/// the mistake before.
+/// Options with a number of entries. For wrong_context_options, a static_assert fails; clang has
+/// already reported the mistake at the call of the constructor.
 template <class Number>
 io_context_options context_options_of(Number entries) {
     io_context_options options;

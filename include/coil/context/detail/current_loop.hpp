@@ -12,7 +12,8 @@ constinit inline thread_local event_loop* current_loop = nullptr;
 /// runs on this thread (the task, its chain of awaits, the stack), as far as known, and aborts.
 [[noreturn]] void end_with_misuse(const char* sentence) noexcept; // NOLINT(*-redundant-*)
 
-/// current_loop, or a message that explains that a coil await needs a context around it.
+/// Returns *current_loop. On a thread that runs no loop, terminates the program with a message: an
+/// await of coil needs a context.
 inline event_loop& required_loop() noexcept {
     if (current_loop == nullptr) [[unlikely]] {
         end_without_context();

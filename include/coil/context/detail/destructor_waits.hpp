@@ -39,8 +39,8 @@ public:
     private:
         friend class destructor_waits;
 
-        destructor_waits* const at_ =
-            nullptr; // of the loop on which it waits, or null for a request
+        // the waits of the loop on whose thread this destructor waits; null for a request
+        destructor_waits* const at_ = nullptr;
         std::atomic<const reason*> outer_{nullptr};
     };
 
@@ -68,7 +68,8 @@ public:
         friend class destructor_waits;
 
         destructor_waits& all_;
-        const scope* const enclosing_; // the next one out on this thread's stack: it returns later
+        // the enclosing scope on this thread's stack, which ends later
+        const scope* const enclosing_;
     };
 
     /// The request to destroy a remote child, whether it has been made or not.
@@ -188,8 +189,8 @@ public:
         return cause_ != nullptr && cause_->at_ == this;
     }
     /// Whether `cause`, or one of the causes above it, is a destructor on this loop's thread. Then
-    /// the requested task is below that destructor's frame, and cannot be running further down on
-    /// this stack.
+    /// the requested task is below that destructor's frame in the tree of awaits, so none of its
+    /// coroutines is active on this stack.
     [[nodiscard]] bool contain(const reason* cause) const noexcept {
         while (cause != nullptr && cause->at_ != this) {
             cause = cause->outer();

@@ -87,8 +87,8 @@ public:
     /// From now on turn() may be called, on this thread. `driver` replaces the loop's own thread.
     /// Throws like run().
     void begin_turns(sim_driver& driver);
-    /// Runs one turn. After a stop request the turn is a shutdown, and nothing is left to do
-    /// afterwards.
+    /// Runs one turn. After a stop request, each turn executes a step of the shutdown until that is
+    /// complete.
     turn_report turn();
     /// Shuts down; then run() or begin_turns() may be called again.
     void end_turns() noexcept;
@@ -233,15 +233,15 @@ public:
     void destroy_away_below(const nursery& parent, std::size_t children) noexcept {
         tasks_.destroy_away_below(parent, 4 * children);
     }
-    /// Blocks until messages have arrived in the inbox, and delivers them. Runs neither coroutines
-    /// nor posted functions. Without a message, returns after about a millisecond, ten if `late`.
+    /// Blocks until messages have arrived in the inbox, and delivers them; runs no coroutines or
+    /// functions. Without a message, returns after 1 ms (0.1 ms outside of run()), 10 ms if `late`.
     void wait_for_messages(bool late = false) noexcept;
     /// Called by a waiting destructor: ends awaits on other threads that wait for tasks or
     /// functions of this loop but no longer want the result. The tasks and functions cannot run
     /// while the destructor waits, and the destructor may be waiting for one of these awaits.
     void refuse_unwanted() noexcept;
-    /// Called before a destructor waits: delivers the messages of contexts that do not run, and
-    /// destroys their tasks that are no longer wanted (event_loop_service.cpp).
+    /// Called before a destructor or a shutdown waits: delivers the messages of contexts that do
+    /// not run, and destroys their unwanted remote children (event_loop_service.cpp).
     static void service_idle_loops() noexcept;
     /// Called in a shutdown: destroys the remote children that have no outstanding remote
     /// operations of their own.

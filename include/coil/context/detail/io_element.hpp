@@ -22,7 +22,7 @@ namespace coil::detail {
 /// - `drop()` discards the result, whether or not the operation has completed.
 /// - `discard_mid_chain()` (optional) replaces drop() in the middle of a chain whose last result is
 ///   wanted.
-/// - `may_wake_spuriously` (optional): it has a poll_then_try_op.
+/// - `may_wake_spuriously` (optional): its entry is a poll_then_try_op.
 ///
 /// This class is a plain Linux call: one SQE and an io_result.
 class io_element {

@@ -26,6 +26,7 @@ namespace coil::detail {
 /// spawned.
 void report_unhandled(std::exception_ptr error, task_label task = {}) noexcept;
 
+/// A base class, so that it is constructed before task_owner, which needs its token.
 struct join_stop {
     inplace_stop_source stop_;
 };
@@ -41,8 +42,8 @@ public:
     [[nodiscard]] inplace_stop_source& stop_source() noexcept { return stop_; }
 
     [[nodiscard]] bool done() const noexcept { return handshake_.done(); }
-    /// Blocks the calling thread until the task is done. Reports on stderr, once, that no thread
-    /// runs its context.
+    /// Blocks the calling thread until the task is done. Reports once on stderr if no thread of the
+    /// process runs its context.
     void wait_blocking() noexcept;
 
     struct waiter {

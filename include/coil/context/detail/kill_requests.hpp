@@ -20,8 +20,8 @@ class remote_child_owner;
 ///
 /// A destructor waits only for tasks below its own frame. Normally the task's own context destroys
 /// it, between two turns. While some other destructor waits on that context's thread there are no
-/// turns, and that other destructor destroys the task in two cases: the task has not run since the
-/// other wait began, or the task is below the other destructor's frame too.
+/// turns, and that other destructor destroys the task in two cases: the task arrived after the
+/// other wait began, so it has not run there; or it is below the other destructor's frame too.
 ///
 /// Otherwise the other destructor is unrelated, and the task is blocked until it returns. Only such
 /// waits can form a cycle, because all others point down the tree of tasks. If the other destructor
@@ -46,7 +46,7 @@ public:
     /// Called between two turns. The request for a task with an outstanding remote operation stays
     /// pending until that operation has ended.
     void process() noexcept;
-    /// Called by a waiting destructor: processes only tasks that cannot run before it returns.
+    /// Called by a waiting destructor: processes only the tasks that it may destroy.
     void process_arrived() noexcept;
     /// Called after process_arrived(): processes blocked tasks that are part of a cycle of waits.
     void process_blocked(event_loop& loop) noexcept;
@@ -61,7 +61,7 @@ private:
     void destroy_free(Predicate may_be_destroyed) noexcept;
     template <class Predicate>
     void request_below(Predicate may_be_destroyed) noexcept;
-    /// Whether a waiting destructor may destroy it.
+    /// Whether a destructor that waits on this loop's thread may destroy the task.
     [[nodiscard]] bool may_be_destroyed_in_wait(const remote_child_owner& child) const noexcept;
     /// Returns whether it has released any blocked task.
     [[nodiscard]] bool release_from_cycles(event_loop& loop) noexcept;
@@ -79,7 +79,7 @@ private:
         }
 
     private:
-        static constexpr unsigned most_calls_to_the_next = 8; // 80 ms
+        static constexpr unsigned most_calls_to_the_next = 8; // 80 ms, at one call per 10 ms
 
         unsigned calls_ = 0;
         unsigned calls_to_the_next_ = 1;
@@ -89,7 +89,7 @@ private:
     destructor_waits& waits_;
     remote_child_owner* requested_ = nullptr; // to be examined
     remote_child_owner* held_up_ = nullptr;   // examined, and not destroyed
-    bool processing_ = false;                 // no coroutine runs above this on the stack
+    bool processing_ = false;                 // in process(): no coroutine is on the stack
     bool any_blocked_ = false;
     fruitless_proofs fruitless_;
 };

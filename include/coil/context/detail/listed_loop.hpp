@@ -46,8 +46,8 @@ public:
                                               queue_node& node) noexcept;
 
 protected:
-    /// Calls `f` for each loop that runs, while none of them can leave the list. Returns false once
-    /// `f` has done so.
+    /// Calls `f` for each loop that runs, while none of them can leave the list. If `f` returns
+    /// false, stops there and returns false.
     static bool for_each_running(bool (*f)(event_loop&, void*) noexcept, void* argument) noexcept;
 
     listed_loop(); // NOLINT(*-member-init): number_ is assigned under a lock
@@ -77,7 +77,7 @@ private:
     [[nodiscard]] bool begin(use what) noexcept;
     [[noreturn, gnu::cold]] static void end_with_destroyed_context() noexcept;
 
-    existence existence_; // the first member: ends last
+    existence existence_; // the first member is destroyed last
     std::uint64_t number_;
     std::atomic<use> use_{use::free};
 };

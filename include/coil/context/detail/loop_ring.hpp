@@ -31,7 +31,7 @@ private:
     friend struct list_node<ring_attachment>;
 };
 
-/// Called if the kernel no longer serves the ring, so that operations in flight can be neither
+/// Called if the kernel no longer serves the ring: operations in flight can then be neither
 /// completed nor cancelled.
 [[noreturn]] void end_without_kernel(int error) noexcept;
 
@@ -81,7 +81,7 @@ public:
 
     /// Whether the kernel supports CQE_SKIP_SUCCESS.
     [[nodiscard]] bool skips_completions() const noexcept { return skips_completions_; }
-    /// Whether a wait can have a minimum duration.
+    /// Whether the kernel supports min_wait_usec (Linux 6.12).
     [[nodiscard]] bool has_min_wait() const noexcept { return min_wait_; }
     /// Whether completions appear in memory without an enter.
     [[nodiscard]] bool posts_asynchronously() const noexcept { return posts_asynchronously_; }
@@ -96,7 +96,7 @@ private:
     const io_context_options& options_;
     ring_tables tables_;
     ring_attachment* attachments_ = nullptr;
-    own_ring listed_ring_;       // registers ring_, so that posters can identify it
+    own_ring listed_ring_;       // registers ring_, so that io::msg_ring can refuse to post to it
     std::uint64_t bound_to_ = 0; // number of the thread that the ring was enabled on; 0: none yet
     std::uint32_t observed_ = 0; // the entries that note_submissions() has seen
     std::uint16_t buffer_group_ = 0;
@@ -126,7 +126,7 @@ private:
     } else if (submitted == -EAGAIN) {
         ++metrics_.refusals;
         if (min_complete > 0) {
-            // No memory for requests in the kernel: let other tasks free some instead of spinning.
+            // The kernel has no memory for requests: sleep until other processes have freed some.
             const std::timespec pause{0, 1'000'000};
             ::nanosleep(&pause, nullptr);
         }

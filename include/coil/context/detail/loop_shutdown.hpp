@@ -79,7 +79,7 @@ private:
     paced hold_backs_;
     paced refusals_;
     bool active_ = false;
-    int turns_waited_ = 0; // by the turn()s of this shutdown
+    int turns_waited_ = 0; // the calls of turn() in this shutdown that had nothing to do
 };
 
 } // namespace coil::detail

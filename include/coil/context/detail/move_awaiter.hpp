@@ -11,8 +11,8 @@ namespace coil::detail {
 
 [[noreturn]] void refuse_to_move();
 
-/// States: fresh → (posted → queued on the target) → resumed. The node is in one queue at a time:
-/// the target's inbox, then its ready queue.
+/// The awaiter of resume_on(). States: fresh → (posted → queued on the target) → resumed. The node
+/// is in one queue at a time: the target's inbox, then its ready queue.
 ///
 /// The node that moves a root is the one in its promise, which is in a cache line that resuming
 /// needs anyway. Other coroutines move by the node in the awaiter.

@@ -28,7 +28,7 @@ struct multishot_result {
     std::uint32_t flags = 0;
     std::uint64_t extra = 0;
 
-    /// Flag in `extra`: the result owns a piece of a buffer_pool.
+    /// Flag in `extra`: the result owns memory of a buffer_pool.
     static constexpr std::uint64_t buffer_mark = std::uint64_t{1} << 63;
     [[nodiscard]] bool has_buffer() const noexcept { return (extra & buffer_mark) != 0; }
 };
@@ -74,8 +74,9 @@ private:
 /// It belongs to the context of the first next(), and everything happens on that context's thread.
 ///
 /// A derived class calls close() in its destructor and provides
-/// - `prepare()`: fills in the request. Returns 0, or -errno to return that instead of submitting,
-///   or `deferred` if resume() will be called later;
+/// - `prepare()`: fills in the request. Returns 0; or -errno, which next() then returns, and
+/// nothing
+///   is submitted; or `deferred` if resume() will be called later;
 /// - `arrived()`: a completion has arrived. Returns false to ignore it;
 /// - `discard()`: destroys a result that will not be taken;
 /// - `is_scarce()`: whether others may soon wait for the resources of its results.

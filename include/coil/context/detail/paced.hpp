@@ -4,8 +4,9 @@
 
 namespace coil::detail {
 
-/// Limits visits of all tasks or awaits, which are made in case that one of them has changed, to a
-/// part of the time. So the end of many tasks, one by one, takes linear time.
+/// Limits how often a shutdown visits all tasks or awaits to find those that have changed: after a
+/// visit, the next one is due when eight times its duration has passed. So a shutdown takes linear
+/// time even if many tasks end one by one.
 class paced {
 public:
     [[nodiscard]] bool is_due(std::int64_t now_ns) const noexcept { return now_ns >= due_ns_; }

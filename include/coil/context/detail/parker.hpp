@@ -13,8 +13,8 @@
 
 namespace coil::detail {
 
-/// How an event loop waits when nothing is ready: it spins, lets completions coalesce, or parks (it
-/// sleeps in the kernel until a completion, a deadline or another thread). Owner thread.
+/// How an event loop waits when nothing is ready: it spins, lets completions coalesce, or parks
+/// (sleeps in the kernel until a completion, a deadline or another thread wakes it). Owner thread.
 ///
 /// A sleep is announced in the inbox before it begins, so that a thread which posts from then on
 /// signals the wake-up descriptor, whose read is in flight:
@@ -58,8 +58,8 @@ public:
     /// allows. Returns whether there is something to do.
     [[nodiscard]] bool spin(std::int64_t until_ns) noexcept;
 
-    /// Called before a sleep until `until_ns` after many frames have been freed
-    /// (frame_cache_overflowed): gives their memory back if a while has passed. Returns the time by
+    /// Called before a sleep until `until_ns` if many frames were freed (frame_cache_overflowed):
+    /// gives their memory back if 100 ms have passed since the first such call. Returns the time by
     /// which the sleep must end.
     [[nodiscard, gnu::noinline, gnu::cold]] std::int64_t
     trim_after_peak(std::int64_t until_ns) noexcept;
@@ -70,9 +70,9 @@ public:
         descriptor_.watch(ring_);
         return descriptor_.is_watched() && inbox_.try_park();
     }
-    /// After announce(): sleeps until `until_ns` or timer_wheel::never, as the policy says, and
-    /// unparks. Waits for at most `due` completions, or for one: what is in flight cannot post
-    /// more.
+    /// After announce(): sleeps until a completion, a message or `until_ns` (timer_wheel::never:
+    /// without a deadline), and unparks. With a batch policy it waits for several completions, but
+    /// not for more than `due`, because what is in flight cannot post more.
     void sleep(std::int64_t until_ns, std::uint32_t due) noexcept;
     /// Called when the announced sleep is over, or does not take place.
     void unpark() noexcept {

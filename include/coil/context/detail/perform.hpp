@@ -44,7 +44,7 @@ inline int close_descriptor(int fd) noexcept {
     return ::close(fd) == 0 ? 0 : -errno;
 }
 
-/// The same for the destructor of an owner: "net::socket" and so on.
+/// The same for the destructor of an owner. `owner` is its type for messages: "net::socket", ...
 inline void close_owned_descriptor(int fd, [[maybe_unused]] const char* owner) noexcept {
     [[maybe_unused]] const int result = close_descriptor(given_up(fd));
 #if COIL_ASSERTIONS

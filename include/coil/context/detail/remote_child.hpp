@@ -31,7 +31,7 @@ public:
     /// owns it.
     [[nodiscard]] bool withdraw() noexcept { return claim_.claim(); }
     /// Called on the awaiting thread if withdraw() has failed: waits until the context that has
-    /// taken a request from the ticket no longer uses the awaiter, a few instructions.
+    /// taken a request from the ticket no longer uses the awaiter, which takes a few instructions.
     void wait_until_noted() const noexcept {
         for (backoff wait; is_requesting_.load(std::memory_order_acquire); wait.once_more()) {
         }
@@ -85,7 +85,7 @@ protected:
     }
     /// Called on the awaiting thread after the ticket has reached its executor: the task is
     /// destroyed by the context on which it is, or by the next one that it reaches, as soon as
-    /// possible. The ticket is on its way again after this has posted it.
+    /// possible. If the task is on a context, this posts the ticket to it.
     template <class Ticket>
     void request_kill(Ticket& ticket) noexcept {
         request_kill(ticket, ticket, [](queue_node& node, event_loop& loop) noexcept {
@@ -120,9 +120,9 @@ private:
     // the task is released instead, and destroyed immediately. `at` belongs to the task's loop.
 
     void block(const destructor_waits& at) noexcept;
-    /// Valid until the next wait begins or this one ends, because then another destructor is on the
-    /// stack. The task remains blocked, for the others that wait for it, until it has been
-    /// destroyed.
+    /// Valid until the next wait begins or this one ends, because then another destructor is the
+    /// innermost on the stack. The task remains blocked, for the others that wait for it, until it
+    /// has been destroyed.
     void release(const destructor_waits& at) noexcept { released_in_ = at.epoch(); }
     [[nodiscard]] bool is_released(const destructor_waits& at) const noexcept {
         return released_in_ == at.epoch();
@@ -150,7 +150,7 @@ private:
     };
 
     place place_;
-    destructor_waits::request request_; // has a cause before kill_requested
+    destructor_waits::request request_; // its cause is set before state_ is kill_requested
     std::uint64_t came_ = 0;
     std::uint64_t released_in_ = 0; // an epoch; no destructor waits in epoch 0
     std::atomic<std::uint8_t> state_{wanted};

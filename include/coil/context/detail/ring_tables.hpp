@@ -41,7 +41,7 @@ private:
     uring::registered_files files_;
     std::uint32_t files_number_ = 0;
     uring::registered_buffers buffers_;
-    owned<bool[]> taken_; // a slot of buffers_ is in use
+    owned<bool[]> taken_; // for each slot of buffers_: whether it is in use
 };
 
 } // namespace coil::detail

@@ -34,7 +34,7 @@ public:
     virtual void run_later(queue_node& work, void (*run)(queue_node&)) = 0;
     /// Returns true if the call was still pending and is now cancelled.
     [[nodiscard]] virtual bool take_back(queue_node& work) noexcept = 0;
-    /// `loop` has checked for messages and is about to sleep: simulates what other threads do at
+    /// A loop has checked for messages and is about to sleep: simulates what other threads do at
     /// that moment.
     virtual void let_others_act() noexcept = 0;
     /// Simulates a wake-up of a sleeping loop by another thread: it gets a turn.

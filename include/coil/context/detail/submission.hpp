@@ -80,8 +80,8 @@ public:
     [[nodiscard]] std::uint64_t held_back() const noexcept { return held_back_; }
 
 private:
-    /// A chain longer than the limit is submitted when nothing else that ends by itself is in
-    /// flight.
+    /// An exclusive operation, and a chain longer than the limit, are submitted when nothing else
+    /// that ends by itself is in flight.
     [[nodiscard]] bool within_limit(const io_op& op) const noexcept {
         return in_flight_ == multishots_ ||
                (in_flight_ + op.entries() <= limit_ && !op.state().is_exclusive());
@@ -92,7 +92,7 @@ private:
     std::uint32_t in_flight_ = 0;
     std::uint32_t limit_;          // of in_flight_: max_in_flight_, or 0 during an exclusive one
     std::uint32_t multishots_ = 0; // of in_flight_: requests that do not end by themselves
-    std::uint32_t skipped_ = 0;    // of in_flight_: entries of chains, without a CQE each
+    std::uint32_t skipped_ = 0;    // of in_flight_: entries of chains that post no CQE
     const std::uint32_t max_in_flight_;
     io_op_queue queued_;
     std::uint64_t held_back_ = 0;

@@ -14,8 +14,8 @@ namespace coil::detail {
 
 class nursery;
 
-/// The top-level tasks on one context, so that a shutdown finds every frame, and their awaits of
-/// remote operations. Owner thread, except load().
+/// Lists the top-level tasks on one context, so that a shutdown finds every frame, and their awaits
+/// of remote operations. Owner thread, except load().
 ///
 /// A task is in one of two lists: `listed`, or during a shutdown `held_back`, while it awaits a
 /// remote operation. Tasks leave through the functions of core/detail/top_level_task.hpp, which do
@@ -35,12 +35,12 @@ public:
 
     // ---- arrivals
 
-    /// none → listed, or spawned → listed by receive().
+    /// none → listed
     void add(promise_base& task) noexcept {
         COIL_ASSERT(task.link.is(task_state::none) || task.link.is(task_state::spawned));
         insert(task);
     }
-    /// A task that another thread has posted, and counted as sent.
+    /// spawned → listed, for a task that another thread has posted and counted as sent.
     void receive(promise_base& task) noexcept {
         COIL_ASSERT(task.link.is(task_state::spawned));
         ++received_;
@@ -149,7 +149,8 @@ public:
     // ---- a shutdown
 
     /// Asks all remote operations to end. Afterwards a task that owns the await of an outstanding
-    /// remote operation is held back; all others are listed. Visits all awaits.
+    /// remote operation is held back; all others are listed. If the owner of such an await is
+    /// unknown, all tasks but the remote children are held back. Visits all awaits.
     void hold_back() noexcept;
     [[nodiscard]] bool holds_back() const noexcept { return !held_back_.empty(); }
     /// Whether there is an await whose owner only a search of the frames may find.
@@ -169,7 +170,7 @@ public:
     /// held back by no other await is listed again. So a shutdown need not visit all awaits
     /// whenever one of them ends.
     void await_ends(away_node& node) noexcept;
-    /// The destruction of a task was requested, which is passed on to what the task awaits.
+    /// The destruction of a task was requested. The request must be passed on to what it awaits.
     void kill_requested(promise_base& task) noexcept;
     /// Whether any task may await a remote operation, because the tree of such an await is unknown.
     [[nodiscard]] bool tree_unknown() const noexcept { return tree_unknown_; }

@@ -49,9 +49,9 @@ struct task_name : frame_allocated {
     return name != nullptr ? task_label{name->text, &name->spawned_at} : task_label{};
 }
 
-/// For an owner that stores a pointer: null for a task without a name, and in builds with
-/// assertions only if `where` has no line or there is no memory for it. Throws std::bad_alloc for a
-/// task with a name.
+/// For an owner that stores a pointer. Returns null for a task without a name; in builds with
+/// assertions, only if `where` has no line or there is no memory for it. Throws std::bad_alloc for
+/// a task with a name.
 [[nodiscard]] inline owned<const task_name>
 make_task_name(std::string_view name, [[maybe_unused]] const std::source_location& where) {
     if (name.empty()) [[likely]] {

@@ -26,8 +26,8 @@ protected:
     timer_node() noexcept = default;
     ~timer_node() = default;
 
-    /// While it is armed, the tick and, in the lowest bit, whether it is a timer_call. A derived
-    /// class may use it otherwise at other times.
+    /// While the timer is armed: the tick and, in the lowest bit, whether it is a timer_call. While
+    /// it is not, a derived class may use the word.
     std::int64_t word = 0;
 
 private:

@@ -7,7 +7,7 @@
 namespace coil::detail {
 
 /// How many coroutines a turn resumes before the loop polls for completions, posts and timers
-/// (guarantee G7): at most 256, and fewer while so many take longer than a millisecond.
+/// (guarantee G7): at most 256, and fewer if that many take longer than a millisecond.
 ///
 /// Reading the clock for each resumption would cost more than some resumptions. So the duration of
 /// whole turns determines the number for the next turn.

@@ -9,8 +9,8 @@
 
 namespace coil::detail {
 
-/// A member of a type T that is aligned more strictly than coroutine frames, for objects that may
-/// be local variables of a coroutine. The buffer is larger than T by the difference of the
+/// Contains a T whose alignment exceeds that of coroutine frames. An object with such a member may
+/// be a local variable of a coroutine. The buffer is larger than T by the difference of the
 /// alignments, and T is at its first aligned address.
 template <class T>
 class aligned_inside {

@@ -71,7 +71,7 @@ public:
     }
     /// Produces a readable compiler error.
     hand_over yield_value(...)
-        COIL_DELETE("the value is not converted to the element type of this async_generator");
+        COIL_DELETE("the value cannot be converted to the element type of this async_generator");
     void unhandled_exception() noexcept {
         error = note_unhandled(
             *this, std::coroutine_handle<async_generator_promise>::from_promise(*this).address());
@@ -79,7 +79,8 @@ public:
     void return_void() const noexcept {}
 
     /// Prepares the body to run on behalf of `waiter` until it yields or ends. The caller then
-    /// transfers control to the body. `origin` is the parent. `owner` owns the body's frame.
+    /// transfers control to the body. `origin` supplies the waiter's stop token and root. `owner`
+    /// is the handle that owns the body's frame.
     template <class P, class Origin>
     void run_for(std::coroutine_handle<P> waiter, Origin& origin,
                  std::coroutine_handle<>& owner) noexcept {
@@ -112,7 +113,7 @@ public:
     void leave_tree() noexcept {
         end_below();
         parent = nullptr;
-        outside_.unlink(); // from here on, no other thread passes a request on
+        outside_.unlink(); // from here on, no other thread relays a request
     }
 
     /// Called before the queued waiter resumes, or when it is destroyed.
@@ -139,7 +140,7 @@ public:
     bool queued = false; // the body has yielded, and the waiter resumes through the loop's queue
 
 private:
-    /// Passes a stop of the coroutine in next() on to the body.
+    /// Relays a stop request of the coroutine in next() to the body.
     class outside_stop final : stop_relay_then {
     public:
         explicit outside_stop(inplace_stop_source& body) noexcept {
@@ -152,7 +153,8 @@ private:
         ~outside_stop() { detach(); }
 
         void link(inplace_stop_token outside) noexcept { relay_stop(outside); }
-        /// A request that this thread is passing on refers to the object until it is passed on.
+        /// Deregisters. Called from a callback of the request that is being relayed, it does not
+        /// wait: the relay refers to this object until those callbacks have returned.
         void unlink() noexcept { detach(); }
 
         /// Whether the callbacks of the body's source have run.
@@ -168,7 +170,7 @@ private:
     static constexpr bool has_frame_of = alignof(element) <= 2 * sizeof(void*);
 
     /// A stop was requested. Resets the token if the request came from an earlier next(). Returns
-    /// false if a callback of that request is the caller: then the body remains stopped.
+    /// false if a callback of that request called this; the body then remains stopped.
     [[gnu::cold]] bool renew_stop() noexcept {
         if (!outside_.is_passed_on()) {
             return false;

@@ -8,13 +8,14 @@
 namespace coil::detail {
 
 /// The default for the `Atomics` parameter of every synchronisation algorithm: the atomics and
-/// thread functions that it uses. The tests substitute those of a model checker, which executes
-/// every interleaving of the same code and every value that a load may return (tests/model).
+/// thread functions that it uses. The tests substitute those of a model checker, which runs the
+/// same code with every interleaving and with every value that a load may return (tests/model).
 struct std_atomics {
     template <class T>
     using atomic = std::atomic<T>;
 
-    /// As std::thread::id in libstdc++: zero is no thread. <thread> takes long to compile.
+    /// What std::thread::id contains in libstdc++; zero means no thread. <thread> takes long to
+    /// compile.
     using thread_id = ::pthread_t;
     static thread_id this_thread() noexcept { return ::pthread_self(); }
     static void yield() noexcept { ::sched_yield(); }

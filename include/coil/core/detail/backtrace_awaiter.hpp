@@ -34,16 +34,16 @@ namespace detail {
 [[nodiscard]] backtrace_entry find_symbol(const void* function);
 /// Whether the entry is not a coroutine but a callback_coroutine of coil.
 [[nodiscard]] bool is_internal(const backtrace_entry& entry) noexcept;
-/// The functions at these positions, without those that is_internal().
+/// The functions at these addresses, except those for which is_internal() returns true.
 [[nodiscard]] std::vector<backtrace_entry> symbols_of(std::span<const void* const> positions);
-/// `read(int) [server+0x1a2b]`
+/// Appends the entry as `read(int) [server+0x1a2b]`.
 void append_to(std::string& text, const backtrace_entry& entry);
 
 } // namespace detail
 
 namespace this_task::detail {
 
-/// The coroutines above a frame, by their resume functions.
+/// A coroutine and those that wait for it, as their resume functions.
 struct raw_backtrace {
     std::vector<const void*> functions;
     std::string name;

@@ -42,9 +42,9 @@ concept temporary_bytes =
     writable_byte_range<R&> && std::ranges::range<const R&> &&
     std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<const R&>>>;
 
-// The same as variables. A constraint that names a concept makes the compiler expand the concept,
-// down to the iterator concepts, for each function that has the constraint; one that names a
-// variable makes it expand the concept for the types that are passed.
+// The same concepts as variables. A constraint that names a concept makes the compiler expand the
+// concept, down to the iterator concepts, for each function that has the constraint. If it names a
+// variable, the compiler expands the concept once for each type that is passed.
 template <class R>
 inline constexpr bool is_byte_like_range = byte_like_range<R>;
 template <class R>

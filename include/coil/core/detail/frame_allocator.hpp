@@ -9,10 +9,11 @@
 // The allocator of coroutine frames.
 //
 // Each thread keeps a list of free frames per size class; allocating and freeing are a pop and a
-// push without locks or atomics. Full and empty lists are exchanged in batches with a process-wide
-// pool (src/core/frame_allocator.cpp), which unmaps a span when its last frame is freed. A frame
-// may be freed on a thread other than the one that allocated it.
-// A thread that goes to sleep after a peak returns its lists to the pool.
+// push without locks or atomics. A list that is empty or has reached its limit exchanges a batch of
+// frames with a process-wide pool (src/core/frame_allocator.cpp). The pool unmaps a span when all
+// of its frames have been returned, but keeps one empty span per size class. A frame may be freed
+// on a thread other than the one that allocated it. A thread that goes to sleep after a peak
+// returns its lists to the pool.
 //
 // Frames are aligned to 64 bytes, so locals up to alignas(64) are aligned; a promise has no way to
 // request more. Under a sanitizer every frame is a separate allocation, so that the sanitizer can
@@ -29,8 +30,8 @@ constexpr std::size_t frame_class(std::size_t bytes) noexcept {
     return (bytes + frame_alignment - 1) / frame_alignment;
 }
 
-/// A free frame stores the number of frames below it. A counter in the list would be one more word
-/// that every allocation has to load.
+/// A free frame stores the length of the list from it to the end. A counter in the list would be
+/// one more word that every allocation has to load.
 struct free_frame {
     free_frame* next;
     std::uint32_t below;

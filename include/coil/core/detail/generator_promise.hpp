@@ -63,7 +63,7 @@ public:
     }
     /// Produces a readable compiler error.
     std::suspend_always yield_value(...)
-        COIL_DELETE("the value is not converted to the element type of this generator");
+        COIL_DELETE("the value cannot be converted to the element type of this generator");
 
     /// Yields a copy of an lvalue if the generator yields rvalues.
     class copy_awaiter {

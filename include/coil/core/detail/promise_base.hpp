@@ -18,7 +18,7 @@ namespace coil::detail {
 struct no_environment {};
 
 /// A query, such as std::get_stop_token, that asks an environment for its stop token. Recognised by
-/// its answer for an environment without one: a token that can never be stopped.
+/// what it returns for an environment without one: a token that can never be stopped.
 template <class Query>
 concept asks_for_stop_token = requires(const Query& query, const no_environment& env) {
     { query(env).stop_possible() } -> std::convertible_to<bool>;
@@ -130,7 +130,7 @@ public:
             parent->below_ = nothing;
         }
     }
-    /// The same for a plain child.
+    /// The same for a child for which is_plain_child() is true.
     void end_below_task() const noexcept { parent->below_ = nothing; }
     void awaits(nested_await& what) noexcept {
         below_ = reinterpret_cast<std::uintptr_t>(&what) | is_nested;
@@ -152,7 +152,7 @@ public:
     }
 
     [[nodiscard]] bool is_root() const noexcept { return (origin_ & is_owner) != 0; }
-    /// Whether it is awaited by a task, its `parent`, and has the root and the token from that.
+    /// Whether it is awaited by a task, its `parent`, and inherits that task's root and token.
     [[nodiscard]] bool is_plain_child() const noexcept { return kind() == is_root_promise; }
     [[nodiscard]] task_owner& owner() const noexcept { return *as<task_owner>(); }
 
@@ -190,13 +190,14 @@ public:
     };
     union {
         task_link link;                         // of a top-level task: its state
-        std::coroutine_handle<>* owning_handle; // of an awaited task: owns the frame
+        std::coroutine_handle<>* owning_handle; // of an awaited task: the owner of the frame
     };
 
 private:
     friend class running_task;
 
-    // The values of `below_` other than a task's promise and, with the bit set, a nested_await.
+    // `below_` is `nothing`, or points to a task's promise, or with the bit is_nested to a
+    // nested_await.
     static constexpr std::uintptr_t nothing = 0;
     static constexpr std::uintptr_t is_nested = 1;
 

@@ -70,7 +70,7 @@ public:
 
     [[nodiscard]] queue_node* front() const noexcept { return head_; }
 
-    /// Calls `f` with the oldest nodes, at most `most`.
+    /// Calls `f` with the oldest nodes, at most `most` of them.
     template <class Function>
     void visit(Function f, std::size_t most) const {
         for (const queue_node* node = head_; node != nullptr && most > 0; --most) {

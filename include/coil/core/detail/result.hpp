@@ -12,7 +12,7 @@
 
 namespace coil::detail {
 
-/// Storage for a T that is aligned inside of an object with a weaker alignment.
+/// Aligned storage for a T in an object whose own alignment is weaker.
 template <class T>
 class displaced {
 public:

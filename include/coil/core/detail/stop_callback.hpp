@@ -27,7 +27,8 @@ protected:
     /// this thread.
     void attach(inplace_stop_token token, callback f) noexcept;
 
-    /// When this returns, the callback is not running and will not run, unless it is the caller.
+    /// When this returns, the callback is not running and will not run. Exception: the callback
+    /// itself may call this.
     void detach() noexcept;
 
     [[nodiscard]] bool attached() const noexcept { return source_ != nullptr; }
@@ -36,8 +37,8 @@ private:
     template <class, class>
     friend class basic_stop_state;
 
-    /// If the node is a stop_relay, the state of the source to which it passes a request on;
-    /// otherwise null.
+    /// If the node is a stop_relay, the state of the source to which it relays a request; otherwise
+    /// null.
     static basic_stop_state<stop_callback_base>* relayed_to(stop_callback_base& node) noexcept;
     /// Called when the callbacks of that source have run. May destroy the node.
     static void relay_done(stop_callback_base& node) noexcept;

@@ -82,7 +82,8 @@ public:
     /// Precondition: no other thread uses the state.
     [[nodiscard]] bool has_callbacks() const noexcept { return callbacks_ != nullptr; }
 
-    /// When this returns, the callback is not running and will not run, unless it is the caller.
+    /// When this returns, the callback is not running and will not run. Exception: the callback
+    /// itself may call this.
     void erase(Callback& node) noexcept {
         lock();
         const bool waiting = node.link_ != nullptr;

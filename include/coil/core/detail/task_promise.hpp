@@ -112,7 +112,7 @@ public:
     template <class U>
         requires(!dangles<T, U> && !is_returnable<T, U> && !awaitable<U>)
     void return_value(U&&)
-        COIL_DELETE("the value is not converted to T, the result of this task<T>");
+        COIL_DELETE("the value cannot be converted to T, the result of this task<T>");
     /// Produces a readable compiler error.
     template <class U>
     [[nodiscard]] std::suspend_never yield_value(U&&) COIL_DELETE(
@@ -122,7 +122,8 @@ public:
     result<T> outcome;
 };
 
-/// For a task<T> that is refused, without further errors.
+/// The promise of a task<T> whose T is not allowed: the static_assert in ~task() is then the only
+/// error.
 template <class T>
     requires(!can_be_a_result<T>)
 class task_promise<T> final : public promise_base {

@@ -8,9 +8,9 @@
 
 // Symmetric transfer between coroutines without stack growth (guarantee G10).
 //
-// An awaiter's await_suspend returns a `transfer` created by `transfer_to(self, next)`, where
-// `self` is the coroutine that suspends, and must not access the frame after that call. coil
-// resumes coroutines by `detail::resume(handle)`; other code may call `handle.resume()`.
+// An awaiter's await_suspend returns a `transfer` created by `transfer_to(self, next)`; `self` is
+// the coroutine that suspends. After that call await_suspend must not access the frame. coil
+// resumes coroutines with `detail::resume(handle)`; other code may call `handle.resume()`.
 
 namespace coil::detail {
 
@@ -42,9 +42,9 @@ using transfer = void;
 /// The coroutine to run after the one that is just suspending. Always null while user code runs, so
 /// a nested resume() (of a synchronous generator in a coroutine) cannot take it.
 constinit inline thread_local std::coroutine_handle<> next_to_resume{};
-/// The coroutine that resume(), the innermost driver on this thread, has resumed; the driver runs
-/// what that coroutine leaves in next_to_resume. A coroutine resumed by a plain handle.resume() has
-/// no such driver.
+/// The coroutine that the innermost resume() on this thread has resumed. When that coroutine
+/// suspends, resume() runs the one in next_to_resume. This does not happen after a plain
+/// handle.resume().
 constinit inline thread_local void* driven = nullptr;
 
 inline std::coroutine_handle<> take_transfer() noexcept {

@@ -32,7 +32,8 @@ inline constexpr bool takes_result<F, T&> = std::invocable<F&, T&>;
 template <class F>
 inline constexpr bool takes_result<F, void> = std::invocable<F&>;
 
-/// Placed after the parameters of then(F f) of a task with the result T.
+/// Compiler errors for functions that then() cannot call; placed after the parameters of then(F f)
+/// of a task with the result T.
 #define COIL_EXPLAIN_THEN(F, T)                                                                    \
     COIL_ERROR_IF((std::is_void_v<T> && !::coil::detail::takes_result<F, T>),                      \
                   "then(f): f takes no argument, because the task returns none")                   \

@@ -55,8 +55,8 @@ public:
     enum class answer : unsigned char { waits, done, stopped };
 
     [[nodiscard]] bool done() const noexcept { return done_.load(std::memory_order_acquire); }
-    /// Whether this thread may read the result: the task is done, or one of its callbacks is
-    /// running here.
+    /// Whether this thread may read the result: the task is done, or this thread runs one of its
+    /// callbacks.
     [[nodiscard]] bool has_result() const noexcept {
         return done() || completer_.load(std::memory_order_acquire) == std::this_thread::get_id();
     }
@@ -66,8 +66,8 @@ public:
     [[nodiscard]] answer add(waiter& w, const inplace_stop_token& token) noexcept;
     /// Returns false if the waiter is about to be notified, or was.
     [[nodiscard]] bool remove(waiter& w) noexcept;
-    /// May be called from any thread: notifies the waiter that it is refused, unless it was
-    /// notified already.
+    /// Called by a stop request, on any thread: ends the wait without a result, unless the waiter
+    /// is about to be notified, or was.
     void leave(waiter& w) noexcept;
     void refuse_unwanted() noexcept override;
     /// Adds a callback, or calls it immediately if the task is done.
@@ -85,7 +85,7 @@ public:
         set_received();
         std::rethrow_exception(error_);
     }
-    /// The exception was received.
+    /// Notes that the exception was received, so that it is not reported.
     void set_received() noexcept { received_.store(true, std::memory_order_relaxed); }
 
     /// Called once by each of the two owners.

@@ -12,8 +12,9 @@
 
 namespace coil::detail {
 
-/// Executors cannot withdraw a submitted function, so it must not be part of the awaiter: it is a
-/// separate object, deleted by the second of the two that claim it.
+/// The work that asyncify() submits. Executors cannot withdraw submitted work, so it is not part of
+/// the awaiter but a separate object. The executor claims it when it runs or drops it, the awaiter
+/// to withdraw it. If the awaiter is first, the executor deletes it, otherwise the awaiter does.
 template <class Awaiter>
 class executor_call final : public awaited_work, public frame_allocated {
 public:
@@ -21,8 +22,8 @@ public:
         : awaited_work(&finish, &is_not_wanted), awaiter_(awaiter) {}
     ~executor_call() = default;
 
-    /// Called by the awaiter. Returns true if the executor will not access the awaiter; the
-    /// executor then deletes this object.
+    /// Called by the awaiter. Returns true if the executor will not access the awaiter any more;
+    /// the executor then deletes this object.
     [[nodiscard]] bool withdraw() noexcept { return claim_.claim(); }
 
 private:

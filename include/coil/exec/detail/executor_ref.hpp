@@ -103,7 +103,8 @@ public:
     /// Whether the caller runs on the executor; for executors without runs_here(), as far as
     /// current_place shows.
     [[nodiscard]] bool is_here() const noexcept;
-    /// Whether roots that run there are in the list of a context.
+    /// Whether the executor is an io_context or a runtime: roots that run there are in a context's
+    /// list.
     [[nodiscard]] bool is_context() const noexcept { return functions_->is_context; }
 
     [[nodiscard]] void* object() const noexcept { return executor_; }
@@ -114,8 +115,8 @@ private:
     const executor_functions* functions_ = nullptr;
 };
 
-/// The executor on whose behalf this thread runs a coroutine. Meaningless while a loop runs on this
-/// thread.
+/// The executor on whose behalf this thread runs a coroutine. While a loop runs on this thread, it
+/// is out of date unless executor_scope::is_here().
 struct executor_place {
     executor_ref executor{};
     /// The promise of an async_task, which resumes on the executor or is destroyed; or null.

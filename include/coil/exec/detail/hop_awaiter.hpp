@@ -17,9 +17,10 @@
 namespace coil::detail {
 
 /// Moves a task to an executor. While the task moves, its root is in no list. If the executor drops
-/// the task, it returns to its context. If that context was destroyed or is not running, the task
-/// resumes on the thread that dropped it: the thread that shuts down the executor, or a context
-/// that is ending, which then destroys the task.
+/// the task, the task returns to the context or executor that it came from. If that is a context
+/// that was destroyed or is not running, the task resumes on the thread on which it was dropped: a
+/// thread that shuts down an executor, or that of a context that is ending, which then destroys the
+/// task.
 class [[nodiscard("did you forget to co_await?")]] hop_awaiter : remote_op {
 public:
     hop_awaiter(executor_ref target, bool always) noexcept
@@ -84,7 +85,7 @@ private:
 
     const executor_ref executor_;
     resume_target origin_;
-    std::uint64_t origin_number_ = 0; // of its loop
+    std::uint64_t origin_number_ = 0; // the number of its loop
     const bool always_;
     bool turned_back_ = false;
 };

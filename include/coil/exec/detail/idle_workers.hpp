@@ -18,9 +18,9 @@ namespace coil::detail {
 ///
 /// Why no wake-up is lost: the work of a producer that finds no sleeping worker is seen by all
 /// workers that announce later, because their heavy fence pairs with its light one. A producer that
-/// finds both a sleeping worker and a searching one executes a full fence and checks again. Then
-/// either it sees that no worker is searching any more, or the last searcher, which searches once
-/// more after it has found something, sees the work.
+/// finds a sleeping worker executes a full fence and reads the state again. Either it then sees
+/// that no worker is searching, and wakes one; or the last searching worker, which checks for more
+/// work when it ends its search, sees the producer's work.
 template <class Atomics = pool_atomics>
 class basic_idle_workers {
 public:
@@ -132,8 +132,8 @@ public:
 
     /// Called by a worker without work: returns what `find()` finds, possibly after sleeping, or
     /// null if the pool was stopped. `something_waits()` returns whether there is work; if there is
-    /// none, later work causes a wake-up (basic_injector::arm). `slept_in(f)` calls `f()`, which
-    /// sleeps.
+    /// none, it ensures that later work causes a wake-up (basic_injector::arm). `slept_in(f)` calls
+    /// `f()`, which sleeps.
     template <class Find, class Waits, class Sleep>
     auto find_or_sleep(slot& s, Find find, Waits something_waits, Sleep slept_in) noexcept
         -> decltype(find()) {

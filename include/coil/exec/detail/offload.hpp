@@ -52,7 +52,8 @@ enum class not_called : unsigned char { none, stopped, dropped, no_thread };
 /// - `void submit()`: submits the call; the executing thread calls run_call() or refuse_call(),
 ///   once, unless the call was withdrawn;
 /// - `bool withdraw() noexcept`: called on any thread, after submit(), by one thread at a time and
-///   perhaps repeatedly. Returns true, once, if the call had not started and is withdrawn;
+///   perhaps repeatedly. Returns true, at most once, if the call had not started; it then never
+///   starts;
 /// - `name`, for errors;
 /// and whose destructor calls end_call().
 template <class Self, once_callable F>

@@ -31,9 +31,9 @@ struct on_stop_source {
 
 [[noreturn]] void throw_not_run();
 
-/// The task is the root of its own tree, and this awaiter is its owner. The code that ends the task
-/// calls complete(). The task's frame lives as long as this awaiter, on whose own thread it is
-/// destroyed.
+/// The awaiter of on(). The task is the root of its own tree, and this awaiter is its owner. The
+/// code that ends the task calls complete(). The destructor destroys the task's frame, unless the
+/// context on which the task runs has already done so (abandoned()).
 template <class T>
 class [[nodiscard("did you forget to co_await?")]] on_awaiter final : on_stop_source,
                                                                       remote_child_owner,
@@ -61,15 +61,15 @@ public:
     bool await_suspend(std::coroutine_handle<P> waiter) {
         return start(waiter, {stop_token_of(waiter), nearest_root(waiter)});
     }
-    /// Used by awaits between the coroutine and this one; `above` replaces the coroutine's own
-    /// token and root.
+    /// Called by an awaiter that contains this one; `above` replaces the token and the root of the
+    /// coroutine's promise.
     bool start(std::coroutine_handle<> waiter, const stop_detour& above) {
         start_ = new start_work(*this);
         begin_await();
         child_.promise().become_root(*this);
         begin_unowned(child_.promise());
         begin(waiter, above.root);
-        start_work* const work = start_; // a stop sets start_ to null: the executor then owns it
+        start_work* const work = start_; // a stop request that withdraws it sets start_ to null
         outside_.emplace(above.token, *this);
         may_withdraw_.store(!executor_.is_context(), std::memory_order_release);
         try {
@@ -79,10 +79,9 @@ public:
                 end();
                 throw;
             }
-            delete work; // a stop came first
+            delete work; // a stop request has withdrawn it
         }
-        // Not before submit(), in which an executor may run any code while the coroutine is on the
-        // stack.
+        // Listed only after submit(), which may run any code while the coroutine is on the stack.
         if (event_loop* const loop = target().loop) {
             set_away_node(*this);
             go_away(loop->tasks().away(), nearest());
@@ -120,7 +119,7 @@ public:
 private:
     /// How the task ends.
     enum class ending : unsigned char {
-        normal,    ///< with a value or an exception; also the state while it runs
+        normal,    ///< with a value or an exception; also the value while it runs
         not_run,   ///< it was withdrawn, or dropped by the executor, before it began
         destroyed, ///< its frame was destroyed
     };
@@ -157,7 +156,7 @@ private:
     static bool is_still_away(away_node& node, request what) noexcept {
         auto& self = static_cast<on_awaiter&>(node);
         if (self.is_elsewhere() && self.ask_to_end(what)) {
-            self.end_without_result(ending::not_run); // on this thread: into the ready queue
+            self.end_without_result(ending::not_run); // makes the awaiting coroutine ready
         }
         return self.is_elsewhere();
     }
@@ -189,7 +188,7 @@ private:
     bool ask_to_end(request what) noexcept {
         outside_.reset(); // waits for withdraw_stopped()
         if (start_ == nullptr) {
-            return false; // it is on its way back
+            return false; // a stop request has withdrawn it
         }
         if (!is_kill_requested() && start_->withdraw()) {
             start_ = nullptr; // now owned by the executor
@@ -257,7 +256,7 @@ private:
     start_work* start_ = nullptr;
     const std::coroutine_handle<task_promise<T>> child_;
     late<outside_stop> outside_;
-    std::atomic<bool> may_withdraw_ = false; // start_ was or is being submitted, not to a context
+    std::atomic<bool> may_withdraw_ = false; // set before submit(), unless it is to a context
     ending ending_ = ending::normal;         // changed at most once, before complete()
 };
 

@@ -19,8 +19,9 @@ namespace coil::detail {
 // A root on a context's thread is in that context's list, so that a shutdown finds it. A root that
 // runs elsewhere is unowned: in no list, and destroyed only when it ends.
 
-/// Called on the thread that runs the root. On a thread without a context the root is usually in no
-/// list; it is still in its context's list if code unknown to coil has resumed its coroutine here.
+/// Removes a root from its context's list; called on the thread that runs the root. No effect on a
+/// thread without a context: there the root is usually in no list, or, if code unknown to coil has
+/// resumed its coroutine, still in the list of its context.
 inline void set_unowned(promise_base& root) noexcept {
     if (current_loop != nullptr && !is_unowned(root)) {
         event_loop::disown(root);
@@ -28,8 +29,8 @@ inline void set_unowned(promise_base& root) noexcept {
 }
 
 /// The root that moves to another executor together with `nearest`: the top-level task of its tree,
-/// even above a combinator, whose children are bound to that task. Null if the task is not known
-/// or, like a run_loop's task, may not move.
+/// even if `nearest` is a combinator's child, which is bound to that task. Null if the top-level
+/// task is not known or, like a run_loop's task, may not move.
 [[nodiscard]] inline promise_base* movable_above(promise_base* nearest) noexcept {
     promise_base* const root = top_level_of(nearest);
     return root != nullptr && !root->owner().bound ? root : nullptr;
@@ -102,12 +103,12 @@ private:
     static void run_all(fifo& waiting) noexcept;
 
     static constinit inline thread_local fifo* waiting_here = nullptr; // of the innermost run()
-    static constinit inline thread_local const promise_base* running = nullptr; // its tree's root
+    static constinit inline thread_local const promise_base* running = nullptr; // running_root()
     static constinit inline thread_local bool innermost_ends = false;
 };
 
-/// A suspended await whose coroutine moves to another executor, or waits for a remote operation,
-/// and its return to its resume_target. basic_handoff describes its states.
+/// A suspended await that moves its coroutine to another executor or waits for a remote operation.
+/// It brings the coroutine to its resume_target. basic_handoff describes the states.
 ///
 /// An await of a remote operation calls begin(), submits the work, then calls suspend(); the other
 /// side calls complete() once, on any thread. A coroutine of a context returns through the
@@ -146,8 +147,8 @@ protected:
         handoff_.submit();
     }
     /// Called after the work was submitted. Returns false if the work is complete: the coroutine
-    /// does not suspend. Otherwise it suspends, and the op still exists only if the coroutine
-    /// belongs to this thread's context.
+    /// does not suspend. Otherwise it suspends; the op may already have been destroyed, unless the
+    /// coroutine belongs to this thread's context.
     [[nodiscard]] bool suspend() noexcept { return handoff_.suspend(); }
 
     /// Called before depart().
@@ -199,11 +200,11 @@ protected:
 
     /// The nearest root above the await, or null if unknown.
     [[nodiscard]] promise_base* nearest() const noexcept { return nearest_; }
-    /// The root of its tree, if it may run outside of its context.
+    /// The root that moves together with the coroutine, or null: see movable_above().
     [[nodiscard]] promise_base* root() const noexcept { return root_; }
     [[nodiscard]] const resume_target& target() const noexcept { return target_; }
 
-    /// Called before the await, which is suspended, is listed among those of its loop's tasks.
+    /// Called before the suspended await is added to its loop's list of awaits that are away.
     void set_away_node(away_node& node) noexcept { away_node_ = &node; }
 
     // For derived classes with a work function of their own.
@@ -225,7 +226,7 @@ protected:
     /// Blocks until the op is back; terminates the program if it cannot come back. `other` is the
     /// root that the op waits for, or null.
     void wait_until_back(const promise_base* other) noexcept;
-    /// The same for work that ends by itself: this thread blocks until then.
+    /// The same for work that ends by itself; the thread does nothing else meanwhile.
     void block_until_complete() noexcept;
 
 private:

@@ -57,7 +57,7 @@ private:
     const resume_target where_;
 };
 
-/// How a task passes on the result of an await.
+/// The type in which a task returns the result of an await.
 template <class A>
 using returned_result =
     std::conditional_t<std::is_lvalue_reference_v<await_result_t<A>>, await_result_t<A>,

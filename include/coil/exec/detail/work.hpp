@@ -13,11 +13,10 @@
 
 namespace coil::detail {
 
-/// A unit of work for an executor. It is part of its waiter (an awaiter, a promise), so that
-/// submitting it allocates nothing. Exactly one of run() and drop() is called, once, on any thread;
-/// the work may be destroyed when that returns.
-///
-/// It is a queue_node, which links it into the executor's queue.
+/// A unit of work for an executor, which links it into its queue as a queue_node. It is usually a
+/// part of what waits for it (an awaiter, a promise), so that submitting it allocates nothing.
+/// Exactly one of run() and drop() is called, once, on any thread; the work may be destroyed when
+/// that returns.
 class work : public queue_node {
 public:
     enum class fate : bool { run, dropped };

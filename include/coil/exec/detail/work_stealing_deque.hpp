@@ -12,12 +12,12 @@ namespace coil::detail {
 
 /// The work-stealing deque of Chase and Lev, with the memory orders of Lê, Pop, Cohen and Zappa
 /// Nardelli (2013). The owner pushes and pops at one end without a lock, and without a
-/// read-modify-write except to pop the last item; any thread may steal at the other end. Unlike
-/// theirs, all stores to `bottom_` are release stores, so a pushed item is published by whichever
-/// of them a thief reads.
+/// read-modify-write except to pop the last item; any thread may steal at the other end. Unlike in
+/// their version, all stores to `bottom_` are release stores, so each of them publishes all items
+/// that were pushed before.
 ///
-/// It grows as needed. Thieves may still read an outgrown array, so these are kept until the deque
-/// is destroyed; together they are no larger than the current one.
+/// It grows as needed. Outgrown arrays are kept until the deque is destroyed, because thieves may
+/// still read them; together they are no larger than the current one.
 template <class T, class Atomics = pool_atomics>
 class basic_work_stealing_deque {
 public:

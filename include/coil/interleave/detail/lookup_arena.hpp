@@ -24,7 +24,7 @@ struct frame_place {
 
 /// One block of memory with a place of fixed size for each slot. The first frame determines the
 /// size of a place; a larger frame comes from the frame allocator, as do the frames of nested
-/// lookups. With a sanitizer, all frames come from it, so that the sanitizer can check each.
+/// lookups. With a sanitizer, all frames come from the frame allocator, so that each is checked.
 class lookup_arena {
 public:
     explicit lookup_arena(std::size_t places) noexcept : places_(places) {}
@@ -36,7 +36,8 @@ public:
         }
     }
 
-    /// Assigns memory to a place that has none, for frames like one of `bytes` bytes.
+    /// Assigns memory to a place that has none. In the first call, `bytes` determines the size of
+    /// all places.
     void assign(frame_place& place, std::size_t bytes) {
         if (memory_ == nullptr) {
             const std::size_t stride = frame_class(bytes) * frame_alignment;
@@ -57,7 +58,7 @@ private:
 /// call calls its function.
 constinit inline thread_local frame_place* offered_place = nullptr;
 
-/// Offers a place while the object lives.
+/// Offers a place, unless it is occupied, while the object lives.
 class place_offer {
 public:
     explicit place_offer(frame_place& place) noexcept {

@@ -18,7 +18,7 @@
 
 namespace coil::detail {
 
-/// Assigns each result to its place behind an iterator.
+/// Assigns the result of key i to `first[i]`.
 template <class R, class I>
 class store_at {
 public:
@@ -139,8 +139,8 @@ public:
     [[nodiscard]] static bool accepts(std::size_t) noexcept { return true; }
 };
 
-/// Whether results can be written to the argument `out` of interleave. For void, which sink_for
-/// refuses with a sentence of its own, this is true.
+/// Whether results can be written to the argument `out` of interleave. True for void, so that only
+/// the message of sink_for() appears.
 template <class R, class Out>
 constexpr bool can_take_results() noexcept {
     using out_t = std::remove_cv_t<Out>;

@@ -12,7 +12,7 @@ namespace coil::detail {
 /// The unit in which memory is prefetched.
 inline constexpr std::size_t cache_line = 64;
 
-/// Suspends a lookup. The prefetches are issued where it is created, in the same expression.
+/// Suspends a lookup. prefetch() issues the prefetches before it creates this awaiter.
 class [[nodiscard("did you forget to co_await?")]] prefetch_awaiter {
 public:
     [[nodiscard]] bool await_ready() const noexcept { return false; }

@@ -61,7 +61,7 @@ public:
     }
 
 protected:
-    /// Calls the derived class's cancel function, if it was not called before. Null: there is none.
+    /// Calls the program's cancel function, at most once. Null: there is none.
     using cancel_function = void (*)(callback_op&) noexcept;
 
     explicit callback_op(cancel_function f) noexcept
@@ -83,7 +83,7 @@ protected:
     }
     [[nodiscard]] callback_state<T>* state() const noexcept { return state_; }
     /// The initiating function has thrown. Its completion may still exist, or be in use on another
-    /// thread. If the await cannot be withdrawn, it continues until the completion has been used.
+    /// thread; in that case the await continues until that use has ended.
     void initiate_failed(std::exception_ptr error) noexcept {
         initiate_error_ = std::move(error);
         if (try_withdraw()) {
@@ -173,9 +173,9 @@ private:
     no_result why_ = no_result::none;
 };
 
-/// The state shared by a completion and its await. The completion claims it when it is used; the
-/// await claims it to withdraw. If the await is first, the completion deletes the state when it is
-/// used. If the completion is first, the await deletes it when it ends.
+/// The state shared by a completion and its await. The completion claims the state when it is used
+/// or destroyed; the await claims it to withdraw. The second of the two deletes it: the completion
+/// when it is used or destroyed, or the await when it ends.
 template <class T>
 class callback_state final : public frame_allocated {
 public:
@@ -203,8 +203,8 @@ public:
     }
 
 private:
-    /// After a successful claim, the await cannot end, and its destructor cannot return, before the
-    /// call of complete().
+    /// After a successful claim, the await cannot end, and its destructor cannot return, before
+    /// complete() is called.
     template <class F>
     static void finish(callback_state* self, F set) noexcept {
         if (self->claim_.claim()) {

@@ -17,8 +17,8 @@ class basic_scheduler;
 
 namespace detail {
 
-/// The operation of schedule(). It is itself the work submitted to the executor, so nothing is
-/// allocated.
+/// The operation of schedule(). It is itself the work submitted to the executor, so submitting it
+/// needs no allocation.
 template <class V, class R>
 class schedule_operation final : public awaited_work {
 public:

@@ -168,7 +168,8 @@ private:
 
 // ---- the await
 
-/// Ends when the sender's operation, which is a member, has completed.
+/// The awaiter of as_awaitable(). The sender's operation state is a member; the await ends when
+/// that operation has completed.
 template <class V, class S>
 class sender_awaiter final : remote_op, away_node {
     using receiver = sender_receiver<V, sender_awaiter>;

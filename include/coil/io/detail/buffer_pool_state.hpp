@@ -22,7 +22,7 @@ namespace coil::detail {
 /// Each buffer has a reference count: one for the kernel while it may still fill the buffer (or for
 /// the pool's free list), and one per lease of a part of it. At zero the buffer returns to the
 /// kernel. All of this happens on the owner thread, except that leases may be returned on any
-/// thread: another thread pushes the buffer onto `returned_` and a node into the context's inbox.
+/// thread: another thread pushes the buffer onto `returned_` and posts this object to the context.
 ///
 /// A stream whose request failed with -ENOBUFS has data waiting. It is queued in `waiting_streams_`
 /// until the pool grants it a buffer: the stream then submits its request again, which completes
@@ -160,7 +160,7 @@ private:
     recheck_node recheck_;
 
     std::atomic<std::uint32_t> owners_{1};
-    std::mutex mutex_; // other threads return buffers, and check whether there is a ring
+    std::mutex mutex_; // protects the following members and writes of loop_
     std::uint16_t returned_ = none;
     bool posted_ = false;
 };

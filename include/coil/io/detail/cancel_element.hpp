@@ -13,8 +13,8 @@ public:
 
     sqe_slot& arm() noexcept {
         cancelled_ = target_->cancel_here();
-        // With this flag the request does not fail if no target is left, and does not break a
-        // chain.
+        // With cancel_flag::all the request does not fail if no target is left, and so does not
+        // break a chain.
         entry_.request =
             uring::prep::cancel(target_->first_key(), cancelled_ ? uring::cancel_flag::all : 0);
         return entry_;

@@ -10,8 +10,8 @@
 
 namespace coil::detail {
 
-/// sendto(2). io_uring lacks it before Linux 6.1, so sendmsg is used there. (The probe for
-/// sendmsg_zc, which appeared in the same release, decides.)
+/// sendto(2). io_uring lacks it before Linux 6.1; older kernels use sendmsg instead. (They are
+/// recognised by the lack of sendmsg_zc, which appeared in the same release.)
 class send_to_element : public io_element {
 public:
     send_to_element(io::descriptor fd, const_buffer buf, int flags, const ::sockaddr* address,

@@ -27,7 +27,7 @@ concept handles_connections = requires(H& handler, socket peer, inplace_stop_tok
                                   serve_options options);
 [[nodiscard]] task<> serve_here(endpoint where, connection_handler handler, serve_options options);
 
-/// A handler with one parameter, in the form with two.
+/// Adapts a handler without a stop token to connection_handler.
 template <class Handler>
 struct handler_without_token {
     Handler handler;

@@ -35,7 +35,7 @@ constexpr serve_mistake mistake_behind_address() noexcept {
 }
 
 template <class... Nothing>
-    requires(sizeof...(Nothing) == 0) // GCC asks if an argument is a braced list
+    requires(sizeof...(Nothing) == 0) // GCC instantiates this if an argument is a braced list
 constexpr serve_mistake mistake_of_serve() noexcept {
     return serve_mistake::none;
 }

@@ -24,8 +24,8 @@ class progress {
 public:
     void moved() noexcept { last_ = context_clock::now(); }
 
-    /// Awaits the work. If no progress is reported for the time `idle`, cancels the work and throws
-    /// std::errc::timed_out, unless the work completes in spite of that.
+    /// Awaits `work`. If moved() is not called for `idle`, cancels `work` and throws
+    /// std::errc::timed_out, unless `work` has completed nevertheless.
     template <class T>
     task<T> limit(task<T> work, std::chrono::nanoseconds idle) {
         std::optional<T> result;
@@ -36,8 +36,8 @@ public:
         }
         co_return std::move(*result);
     }
-    /// The same for work whose result is kept when it is cancelled. Returns whether the time has
-    /// expired.
+    /// The same, but never throws timed_out: returns whether the limit has expired, and stores the
+    /// result, if `work` has one, in `result`.
     template <class T>
     task<bool> try_limit(task<T> work, std::chrono::nanoseconds idle, std::optional<T>& result) {
         bool expired = false;
@@ -51,7 +51,7 @@ private:
         result.emplace(co_await std::move(work));
     }
 
-    /// When a limit that has begun at `start` expires.
+    /// The time at which a limit that has begun at `start` expires.
     [[nodiscard]] context_clock::time_point end(context_clock::time_point start,
                                                 std::chrono::nanoseconds idle) const noexcept {
         constexpr std::chrono::nanoseconds longest = std::chrono::hours(24 * 365 * 100);
@@ -71,18 +71,18 @@ private:
                     co_return;
                 }
             }
-            // Transfers may have completed while the thread did not get to them. The context learns
-            // of them in its next turn, and resumes them in that turn, but after this task.
+            // Transfers may have completed while this thread was busy. The context finds their
+            // completions in its next turn, in which it resumes this task first: hence two yields.
             co_await yield_awaiter();
             co_await yield_awaiter();
         } while (context_clock::now() < end(start, idle));
         expired = true;
     }
 
-    context_clock::time_point last_; // the epoch: not yet
+    context_clock::time_point last_; // the epoch before the first transfer
 };
 
-/// A stream whose transfers are progress.
+/// Forwards to a stream and calls moved() for each of its transfers.
 template <class Stream>
 class observed_stream {
 public:

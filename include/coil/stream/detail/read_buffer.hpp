@@ -70,8 +70,8 @@ private:
         scanned_ = begin_;
         next_hit_ = hits_end_;
     }
-    /// Scans until it finds delimiters; all earlier hits must be consumed. Returns false if there
-    /// are none.
+    /// Scans on until it finds delimiters; returns false if the rest contains none. Precondition:
+    /// all earlier hits are consumed.
     [[nodiscard]] bool scan() noexcept;
     /// The list of hits and the bytes, in the block of memory_.
     [[nodiscard]] hit* hits() const noexcept;

@@ -8,7 +8,7 @@
 
 namespace coil::detail {
 
-/// Whether a file can be read at an offset, again if sending fails: 0 or -errno.
+/// Checks that a file can be read at an offset, and read again if sending fails: 0 or -errno.
 int check_offset(int file, std::uint64_t offset) noexcept;
 
 /// sendfile() for descriptors.

@@ -13,16 +13,15 @@ class progress;
 /// destructor makes them blocking again.
 class spliced_pair {
 public:
-    /// `moved`, if any, is told when data was moved.
+    /// Calls moved->moved() for each transfer, unless `moved` is null.
     spliced_pair(int a, int b, progress* moved = nullptr) noexcept : fds_{a, b}, moved_(moved) {}
     spliced_pair(const spliced_pair&) = delete;
     spliced_pair& operator=(const spliced_pair&) = delete;
     ~spliced_pair();
 
-    /// Whether splice(2) works on both: they are stream sockets, and not those of a simulated
-    /// world.
+    /// Whether splice(2) works on both sockets: they are stream sockets and not simulated ones.
     [[nodiscard]] bool possible() const noexcept;
-    /// Returns false if it is not possible.
+    /// Returns false if fcntl(2) fails.
     [[nodiscard]] bool make_nonblocking() noexcept;
 
     void on_moved() noexcept;

@@ -34,8 +34,8 @@ public:
         }
         return tokens_ > 0 ? static_cast<std::size_t>(tokens_ / unit) : 0;
     }
-    /// Takes the tokens of bytes that have passed. Counts the time until now first: otherwise the
-    /// time that a transfer took would refill a bucket that was full during it.
+    /// Removes the tokens of bytes that were transferred. First adds the tokens of the time until
+    /// now: a bucket that was full during the transfer must not gain tokens for its duration.
     void take(std::size_t bytes) noexcept {
         if (!is_limited()) {
             return;
@@ -52,7 +52,8 @@ public:
             static_cast<std::size_t>(max<std::uint64_t>(rate_ / pieces_per_second, 1));
         return min(size, min(piece, static_cast<std::size_t>(full_ / unit)));
     }
-    /// When this number of bytes, at most a burst, is available. Call available() first.
+    /// The time at which this number of bytes, at most a burst, will be available. Call available()
+    /// first.
     [[nodiscard]] context_clock::time_point time_of(std::size_t bytes) const noexcept {
         const std::int64_t missing = static_cast<std::int64_t>(bytes) * unit - tokens_;
         return counted_at_ + std::chrono::nanoseconds(missing > 0 ? time_for(missing) : 0);
@@ -60,7 +61,7 @@ public:
 
 private:
     static constexpr std::int64_t unit = 1'000'000'000;
-    // A full bucket and the tokens of one more nanosecond do not overflow.
+    // Low enough that the sum in available() does not overflow.
     static constexpr std::uint64_t most_per_second = 1'000'000'000'000'000'000;
 
     /// Nanoseconds, rounded up.

@@ -18,7 +18,7 @@ namespace coil::detail {
 /// The maximum number of buffers that one call transfers; longer lists are transferred in part.
 inline constexpr std::size_t most_parts = 16;
 
-/// The buffers of a call in the form of system calls, without empty ones. Refers to their memory.
+/// The non-empty buffers of a call, as an iovec array. Refers to their memory.
 class part_list {
 public:
     template <class Buffer>
@@ -50,9 +50,9 @@ private:
     unsigned count_ = 0;
 };
 
-// The elements take the buffers to read into and those to write by one constructor template, and
-// spans by reference: copies and conversions of a span make the compiler expand the range concepts
-// of its constructors.
+// Each element has one constructor template for both kinds of buffers, which takes the span by
+// reference: to copy or convert a span, the compiler would have to instantiate the range concepts
+// of its constructors, which is slow.
 template <class Buffer>
 concept listed_buffer = std::same_as<Buffer, mutable_buffer> || std::same_as<Buffer, const_buffer>;
 

@@ -13,9 +13,10 @@ struct barrier_entry : sync_waiter {
     std::uint64_t phase = 0;
 };
 
-/// The state of a barrier. The phase changes while the combining lock is held (see basic_group),
-/// and has changed when the call that completed the phase returns. An arrival that follows is
-/// therefore counted in the next phase. The thread that completes a phase waits for the lock.
+/// The state of a barrier. The thread that completes a phase spins until it owns the combining
+/// lock, and changes the phase with the lock held. When its call returns, the phase has changed, so
+/// an arrival that follows is counted in the next phase. A waiter that sees the new phase and a
+/// free lock knows that the completing thread no longer accesses the barrier (see basic_group).
 template <class Entry, class Waiter, class Atomics = std_atomics>
 class basic_barrier
     : public basic_wait_queue<basic_barrier<Entry, Waiter, Atomics>, Waiter, Atomics> {
@@ -26,7 +27,7 @@ public:
     explicit basic_barrier(std::ptrdiff_t expected) noexcept
         : left_(expected), expected_(expected) {}
 
-    /// The current phase. The caller has not arrived in it yet.
+    /// The current phase. Precondition: the caller has not arrived in it yet.
     [[nodiscard]] std::uint64_t phase() const noexcept {
         return phase_.load(std::memory_order_acquire);
     }

@@ -65,7 +65,7 @@ public:
         }
     }
 
-    /// Returns done after moving from `value`, or would_block if the caller has to wait.
+    /// Returns done after moving from `value`, closed, or would_block if the caller has to wait.
     [[nodiscard, gnu::always_inline]] ring_result try_push(T& value) noexcept {
         if (is_closed()) {
             return ring_result::closed;
@@ -237,7 +237,7 @@ private:
         t.complete(from);
         return true;
     }
-    /// The channel is closed and no element will follow.
+    /// Whether the channel is closed and no element will follow.
     [[nodiscard]] bool is_over() noexcept {
         if (!this->combining_lock_.is_open()) {
             return false;
@@ -247,7 +247,7 @@ private:
     }
 
     /// Serves waiters from the available elements and free space. `arrived` is subtracted from
-    /// `marks_`, for coroutines that are no longer about to be queued.
+    /// `marks_`: it is `enqueueing` if a coroutine that was counted there is now queued.
     void serve_waiters(woken& t, unsigned arrived = 0) noexcept {
         for (;;) {
             match(t);
@@ -255,7 +255,7 @@ private:
                 end_waits(t);
             }
             if (ring_.capacity() == 0) {
-                return; // without the lock nothing leaves the queues
+                return; // without a ring, elements and waiters change only with the lock held
             }
             const unsigned before = marks_.load(std::memory_order_relaxed) &
                                     (receivers_wait | senders_wait | has_elements);

@@ -124,7 +124,8 @@ public:
     [[nodiscard]] bool is_open_and_free() const noexcept {
         return (word_.load(std::memory_order_acquire) & (open | busy)) == open;
     }
-    /// May be called from any thread. Waits until every signal that set the bit was processed.
+    /// May be called from any thread. Clears the `open` bit. Spins while a signal is pending, so
+    /// that every signal that has set the bit is processed first.
     void close() noexcept {
         std::uintptr_t seen = word_.load(std::memory_order_relaxed);
         for (;;) {

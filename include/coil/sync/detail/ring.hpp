@@ -13,10 +13,10 @@ namespace coil::detail {
 
 enum class ring_result : unsigned char { done, would_block, closed };
 
-/// A bounded MPMC queue. Each cell has a stamp that says which access comes next. A position
+/// A bounded MPMC queue. Each cell has a stamp that determines the next access to it. A position
 /// consists of the cell's index in the low bits, then the `closed` bit (tail only), then the lap. A
-/// cell may be written when its stamp equals the tail's position, and read when it is the head's
-/// position plus one.
+/// cell may be written when its stamp equals the tail's position, and read when its stamp equals
+/// the head's position plus one.
 ///
 /// A thread claims a cell by advancing the tail or the head, accesses it, and stores its stamp.
 /// push() returns would_block, and pop() returns false, even if the only reason is that another

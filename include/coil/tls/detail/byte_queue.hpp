@@ -12,7 +12,7 @@
 
 namespace coil::tls::detail {
 
-/// A FIFO queue of bytes in one block of memory. An empty queue has none.
+/// A FIFO queue of bytes in one block of memory, which is freed when the queue becomes empty.
 class byte_queue {
 public:
     [[nodiscard]] bool empty() const noexcept { return begin_ == end_; }

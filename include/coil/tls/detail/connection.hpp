@@ -63,7 +63,7 @@ void offer_socket(connection<Transport>& c) {
     co_return io_result(0);
 }
 
-/// Sends output that is a record of another type than application data: bytes, or -errno.
+/// Sends output that is a record of a type other than application data: bytes, or -errno.
 template <class Transport>
 COIL_CORO_WRAPPER task<io_result> send_typed(connection<Transport>& c, int flags) {
     int fd = -1; // only a socket has such output
@@ -250,7 +250,7 @@ task<io_result> read(connection<Transport>& c, mutable_buffer to) {
             !c.engine.receive_lock.try_lock()) {
             n = co_await receive_and_flush(c, seen);
         } else {
-            // As receive(), but in this frame, because an idle connection waits here.
+            // The same as receive(), but without another frame: idle connections wait here.
             const transfer_lock::guard held(c.engine.receive_lock);
             transfer mark(c.engine);
             n = io_result(co_await c.transport.read_some(c.engine.input_room()));
@@ -296,7 +296,7 @@ task<io_result> write(connection<Transport>& c, const_buffer from) {
     }
 }
 
-/// Runs a step whose result is 0, and sends its output.
+/// Runs a step that returns 0 on success, and sends its output.
 template <class Transport>
 task<io_result> run_and_flush(connection<Transport>& c, step (engine::*call)() noexcept) {
     for (;;) {

@@ -42,12 +42,12 @@ public:
     engine& operator=(const engine&) = delete;
     ~engine();
 
-    /// Choose a side before the first handshake(): 0 or -errno. Repeated calls have no effect;
-    /// -EINVAL for the other side.
+    /// Select the side; called before the first handshake(). Return 0 or -errno. Selecting the same
+    /// side again has no effect; selecting the other one returns -EINVAL.
     int begin_client(std::string&& name);
     int begin_server();
-    /// The socket below, or -1: it is asked to encrypt if the context prefers that. Called before
-    /// the first handshake().
+    /// Passes the socket on which the kernel may encrypt, or -1 if the transport is not a socket.
+    /// Used if the context prefers kernel sending. Called before the first handshake().
     void offer_socket(int fd);
     step handshake() noexcept;
     step read(mutable_buffer to) noexcept;
@@ -75,14 +75,14 @@ public:
             kernel_->sent(size);
         }
     }
-    /// The type of the record that output() is, for a kernel that encrypts it; 0 for bytes that are
-    /// sent as they are: application data, or records that OpenSSL has encrypted.
+    /// The record type with which output() must be sent, if the kernel encrypts it; 0 for output
+    /// that is sent without a type: application data, or records that OpenSSL has encrypted.
     [[nodiscard]] unsigned char output_type() const noexcept {
         return kernel_ ? kernel_->type() : 0;
     }
     [[nodiscard]] bool kernel_sends() const noexcept { return kernel_ && kernel_->active(); }
     [[nodiscard]] std::string_view kernel_refusal() const noexcept;
-    /// Why data cannot be written, or 0. May append an alert to the output.
+    /// The error with which a write would fail now, or 0. May append an alert to the output.
     [[nodiscard]] io_result write_refusal() noexcept;
 
     /// A transfer begins or ends. In between, other contexts must not use the connection.
@@ -109,14 +109,14 @@ public:
 private:
     friend struct bio_functions;
 
-    /// What most connections of a server do not have.
+    /// State that few connections of a server need; allocated on first use.
     struct rare_state {
         std::string name;     // of the server, for a client
         tls::session offered; // to the server
         std::string last_error;
     };
 
-    /// A connection that waits holds this much memory for receiving.
+    /// The receive buffer of a connection that waits for input.
     static constexpr std::size_t small_input = 256;
     static constexpr std::size_t large_input = std::size_t{64} * 1024;
     enum class side : unsigned char { none, client, server };

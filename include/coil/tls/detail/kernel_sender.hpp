@@ -12,9 +12,9 @@
 
 namespace coil::tls::detail {
 
-/// A connection whose socket encrypts what is sent (kTLS). OpenSSL's output then is plain: the
-/// bytes of application data, and messages of other types (alerts, handshake), which are sent with
-/// their type. This object knows where those are in the output.
+/// Sending on a socket for which the kernel encrypts (kTLS). OpenSSL's output is then plaintext:
+/// application data, and messages of other types (alerts, handshake), which must be sent with their
+/// record type. This object records where in the output these messages are.
 class kernel_sender {
 public:
     explicit kernel_sender(int fd) noexcept : fd_(fd) {}
@@ -22,21 +22,22 @@ public:
     [[nodiscard]] int fd() const noexcept { return fd_; }
     [[nodiscard]] bool active() const noexcept { return active_; }
     void activate() noexcept { active_ = true; }
-    /// The first reason stays.
+    /// Records why the kernel does not encrypt. Keeps the first reason.
     void refuse(std::string_view why) noexcept;
     [[nodiscard]] std::string_view refusal() const noexcept { return refusal_; }
 
-    /// Prepares the socket: 0, or -errno and a reason.
+    /// Sets the socket's TCP_ULP to "tls": 0, or -errno after calling refuse().
     int attach() noexcept;
-    /// Hands the keys of the next record over, in the structure that TLS_TX takes: 0, or -errno and
-    /// a reason.
+    /// Passes the keys for sending to the kernel (TLS_TX, whose structure `keys` points to): 0, or
+    /// -errno after calling refuse().
     int set_keys(const void* keys) noexcept;
 
     /// The type of the next message that OpenSSL writes; 0: application data.
     void set_next_type(unsigned char type) noexcept { next_type_ = type; }
-    /// Whether this message, which OpenSSL writes, announces new keys.
+    /// Whether this message, which OpenSSL writes, is a KeyUpdate.
     [[nodiscard]] bool announces_new_keys(const char* message, std::size_t size) const noexcept;
-    /// Notes a message that is appended to the output. Returns false without memory.
+    /// Called when data or a message is appended to the output. Returns false if there is no memory
+    /// to record it.
     bool appended(std::size_t size) noexcept;
     void sent(std::size_t size) noexcept;
     void forget_output() noexcept;

@@ -7,8 +7,8 @@
 
 namespace coil::tls::detail {
 
-/// A mutex that needs memory only after two coroutines have wanted it at the same time. Most
-/// connections are used by one. Used on one context at a time.
+/// A mutex that allocates memory only when two coroutines contend for it: most connections are used
+/// by one coroutine. Used on one context at a time.
 class transfer_lock {
 public:
     [[nodiscard]] bool try_lock() noexcept {
@@ -21,7 +21,7 @@ public:
             locked_ = false;
         }
     }
-    /// What to wait for if try_lock() has failed: lock it. Throws std::bad_alloc.
+    /// The mutex to lock if try_lock() has failed. Throws std::bad_alloc.
     [[nodiscard]] mutex& contended() {
         if (!contended_) {
             contended_ = std::make_unique<mutex>();

@@ -35,7 +35,7 @@ inline constexpr std::uint32_t update_user_data = 1U << 2; // 5.13
 inline constexpr std::uint32_t add_level = 1U << 3;        // 6.0
 } // namespace poll_flag
 
-/// `sqe::cancel_flags`: what async_cancel compares; by default user_data, and one match.
+/// `sqe::cancel_flags`: which requests async_cancel cancels; by default one, matched by user_data.
 namespace cancel_flag {
 inline constexpr std::uint32_t all = 1U << 0;      // 5.19: every match; result = number
 inline constexpr std::uint32_t fd = 1U << 1;       // 5.19

@@ -53,17 +53,17 @@ enum class register_op : std::uint32_t {
 /// Added to the operation's number if the ring is named by its registered index.
 inline constexpr std::uint32_t register_use_registered_ring = 1U << 31;
 
-/// register_op::ring_fds takes a rsrc_update per ring; this offset lets the kernel choose.
+/// The offset of a rsrc_update for register_op::ring_fds with which the kernel chooses the slot.
 inline constexpr std::uint32_t ring_fd_any_slot = ~0U;
 
-/// register_op::files_update; its count: the number of descriptors.
+/// Argument of register_op::files_update; `count` is the number of descriptors.
 struct files_update {
     std::uint32_t offset;
     std::uint32_t resv;
     std::uint64_t fds; // address of int[]
 };
 
-/// register_op::files2 and buffers2; their count: the size of this struct.
+/// Argument of register_op::files2 and buffers2; `count` is the size of this struct.
 struct rsrc_register {
     std::uint32_t nr;
     std::uint32_t flags; // rsrc_flag::*
@@ -82,7 +82,7 @@ struct rsrc_update {
     std::uint64_t data;
 };
 
-/// register_op::files_update2 and buffers_update; their count: the size of this struct.
+/// Argument of register_op::files_update2 and buffers_update; `count` is the size of this struct.
 struct rsrc_update2 {
     std::uint32_t offset;
     std::uint32_t resv;
@@ -172,7 +172,8 @@ struct buf_ring {
 static_assert(sizeof(buf) == 16 && sizeof(buf_ring) == 16);
 static_assert(offsetof(buf, resv) == offsetof(buf_ring, tail));
 
-/// register_op::pbuf_ring and unregister_pbuf_ring (bgid alone); their count: 1.
+/// Argument of register_op::pbuf_ring and unregister_pbuf_ring (which reads only bgid); `count` is
+/// 1.
 struct buf_reg {
     std::uint64_t ring_addr;
     std::uint32_t ring_entries;
@@ -186,7 +187,7 @@ inline constexpr std::uint16_t mmap = 1U << 0; // 6.4: the kernel allocates, see
 inline constexpr std::uint16_t inc = 1U << 1;  // 6.12: buffers are consumed piecemeal
 } // namespace pbuf_ring_flag
 
-/// register_op::pbuf_status; its count: 1.
+/// Argument of register_op::pbuf_status; `count` is 1.
 struct buf_status {
     std::uint32_t buf_group; // in
     std::uint32_t head;      // out
@@ -224,7 +225,7 @@ struct sync_cancel_reg {
     std::uint64_t pad2[3];
 };
 
-/// register_op::file_alloc_range; its count: 0.
+/// Argument of register_op::file_alloc_range; `count` is 0.
 struct file_index_range {
     std::uint32_t off;
     std::uint32_t len;

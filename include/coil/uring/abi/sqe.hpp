@@ -108,8 +108,8 @@ static_assert(sizeof(cqe) == 16 && offsetof(cqe, res) == 8 && offsetof(cqe, flag
 namespace sqe_flag {
 inline constexpr std::uint8_t fixed_file = 1U << 0;       // fd is an index of the file table
 inline constexpr std::uint8_t io_drain = 1U << 1;         // start after all earlier ones completed
-inline constexpr std::uint8_t io_link = 1U << 2;          // the next entry waits; failure breaks
-inline constexpr std::uint8_t io_hardlink = 1U << 3;      // the next entry waits; failure does not
+inline constexpr std::uint8_t io_link = 1U << 2;          // next entry waits; a failure cancels it
+inline constexpr std::uint8_t io_hardlink = 1U << 3;      // next entry waits and starts in any case
 inline constexpr std::uint8_t async = 1U << 4;            // execute on a worker immediately
 inline constexpr std::uint8_t buffer_select = 1U << 5;    // take a buffer of buf_group
 inline constexpr std::uint8_t cqe_skip_success = 1U << 6; // no completion on success

@@ -79,9 +79,9 @@ public:
         return 0;
     }
 
-    /// Throws because the backend returned `error` when a `type` requested a table of `slots`.
-    /// `cause` explains what the error means for this type; if it is empty, the generic explanation
-    /// is used.
+    /// Throws std::system_error: the backend returned `error` for a table of `slots`. `type` is the
+    /// name of the class in the message. `cause` explains what the error means for this class; if
+    /// it is empty, the generic explanation is used.
     [[noreturn]] static void refused(std::string_view type, unsigned slots, int error,
                                      std::string_view cause);
 

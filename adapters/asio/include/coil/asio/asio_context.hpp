@@ -19,11 +19,11 @@ namespace coil::inline COIL_ASIO_ABI {
 ///     ctx.run();  // until the handler has run
 ///
 /// Asio's reactor waits on a thread of its own, which is started with the first I/O object and runs
-/// no handlers. Use it for new programs and for libraries whose functions take an executor. For
-/// libraries that take an asio::io_context, use asio_thread.
+/// no handlers. Use asio_context for new programs and for libraries whose functions take an
+/// executor. For libraries that take an asio::io_context, use asio_thread.
 ///
 /// Threading: the members may be called on any thread. The destructor must run on the thread of the
-/// coil context, or while that is not running.
+/// coil context, or while the coil context is not running.
 ///
 /// Lifetime: it must be destroyed before the coil context and after its I/O objects. Its destructor
 /// destroys the handlers that have not run; an await with use_coil whose handler is destroyed

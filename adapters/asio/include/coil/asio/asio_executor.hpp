@@ -12,8 +12,9 @@ namespace coil::inline COIL_ASIO_ABI {
 
 class asio_context;
 
-/// An Asio executor that runs functions and completion handlers on a coil context. It comes from an
-/// asio_context; use_coil creates one for the handlers of the operation that it awaits.
+/// An Asio executor that runs functions and completion handlers on a coil context. Returned by
+/// asio_context::get_executor(); use_coil creates one for the handlers of the operation that it
+/// awaits.
 ///
 ///     coil::asio_context asio_side(ctx);
 ///     asio::post(asio_side.get_executor(), [] { ... });       // runs on the thread of ctx

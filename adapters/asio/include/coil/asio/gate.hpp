@@ -15,9 +15,9 @@ namespace coil::inline COIL_ASIO_ABI {
 
 namespace detail_asio {
 
-/// Passes the functions of Asio's handlers on to a context, until it is closed. Functions that
-/// arrive later, or have not run by then, are destroyed uncalled. It is shared with the executors,
-/// which may outlive the context.
+/// Passes functions, such as Asio's handlers, to a coil context until the gate is closed. Functions
+/// that arrive later, or have not run by then, are destroyed uncalled. The executors share the gate
+/// and may outlive the context.
 ///
 /// A gate that counts work also keeps the context running while there is outstanding work.
 class gate : public std::enable_shared_from_this<gate> {
@@ -28,7 +28,8 @@ public:
     gate& operator=(const gate&) = delete;
     ~gate() = default;
 
-    /// Any thread. Calls the function immediately on the context's thread if `inline_here` is true.
+    /// Any thread. If `inline_here` is true and this is the context's thread, calls the function
+    /// immediately.
     template <class F>
     void execute(F&& f, bool inline_here) {
         std::decay_t<F> function(std::forward<F>(f));
@@ -96,7 +97,7 @@ private:
     static constexpr unsigned closed = 1;
     static constexpr unsigned one_user = 2;
 
-    /// Keeps close() from returning. Converts to false if the gate is closed.
+    /// Keeps close() from returning while it exists. Converts to false if the gate is closed.
     class entrance {
     public:
         explicit entrance(gate& g) noexcept

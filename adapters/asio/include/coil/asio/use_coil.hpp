@@ -63,17 +63,17 @@ struct basic_use_coil {
 /// has no cancellation slots: there an operation is ended by the cancel() or close() of its I/O
 /// object.
 ///
-/// Lifetime: the awaiting frame may be destroyed during the operation, which is then cancelled, and
-/// its handlers destroyed uncalled. The I/O object must exist until then; with Asio 1.18, it must
-/// be destroyed before the buffers. If Asio destroys a handler without calling it, the await throws
-/// std::system_error with std::errc::operation_canceled.
+/// Lifetime: if the awaiting frame is destroyed during the operation, the operation is cancelled
+/// and its handlers are destroyed uncalled. The I/O object must outlive the await; with Asio 1.18,
+/// it must be destroyed before the buffers. If Asio destroys a handler without calling it, the
+/// await throws std::system_error with std::errc::operation_canceled.
 inline constexpr basic_use_coil<false> use_coil{};
 inline constexpr basic_use_coil<true> use_coil_as_tuple{};
 using use_coil_t = basic_use_coil<false>;
 
 } // namespace coil::inline COIL_ASIO_ABI
 
-/// The adaptation of Asio's initiating functions to the tokens.
+/// Makes Asio's initiating functions accept the tokens.
 template <bool AsTuple, class R, class... Args>
 class COIL_ASIO_NAMESPACE::async_result<coil::COIL_ASIO_ABI::basic_use_coil<AsTuple>, R(Args...)> {
 public:

@@ -13,11 +13,12 @@ namespace coil::curl {
 struct client_options {
     long max_connections = 0;          ///< open at the same time; further transfers wait
     long max_connections_per_host = 0; ///< the same for each host
-    long max_idle_connections = 0;     ///< kept for later requests; 0: four for each transfer
+    long max_idle_connections = 0;     ///< kept for later requests; 0: four per transfer
 };
 
-/// A multi handle of libcurl, which shares connections, name look-ups and TLS sessions among its
-/// transfers, with a task of its own that runs it. One for each context is enough.
+/// A client for HTTP and HTTPS. It owns a multi handle of libcurl, through which its transfers
+/// share connections, name look-ups and TLS sessions, and runs a task that drives it. One client
+/// per context is enough.
 ///
 ///     curl::client client;
 ///     const curl::response page = co_await client.get("https://example.org/");

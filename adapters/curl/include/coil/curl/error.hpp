@@ -9,7 +9,7 @@ namespace coil::curl {
 
 /// The category of CURLcode; its messages are those of curl_easy_strerror().
 /// CURLE_OPERATION_TIMEDOUT equals std::errc::timed_out, CURLE_COULDNT_CONNECT
-/// std::errc::connection_refused.
+/// std::errc::connection_refused, CURLE_OUT_OF_MEMORY std::errc::not_enough_memory.
 [[nodiscard]] const std::error_category& category() noexcept;
 
 /// A transfer failed. what() names the method and the URL without its credentials, and describes

@@ -24,8 +24,8 @@ struct request {
     header_list headers{};
     std::string body{}; ///< sent if it is not empty
     /// If set, the request's body is written to the transfer, and `body` is ignored. The value is
-    /// its size, or unknown_size for a chunked body. It cannot be repeated: a redirect that needs a
-    /// second upload fails with CURLE_SEND_FAIL_REWIND.
+    /// its size, or unknown_size for a chunked body. Such a body cannot be sent twice: a redirect
+    /// that needs a second upload fails with CURLE_SEND_FAIL_REWIND.
     std::optional<std::int64_t> upload{};
     /// The maximum size of a response's body that perform() or finish() collects; a longer body is
     /// an error.

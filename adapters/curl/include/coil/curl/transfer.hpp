@@ -31,9 +31,9 @@ class easy;
 ///     co_await t.shutdown_write();
 ///     const curl::response r = co_await t.finish();
 ///
-/// Errors: every await throws curl::error if the transfer has failed; what was received before can
-/// be read first. The results of read_some() and write_some() are not negative, except -ETIMEDOUT
-/// under timeout().
+/// Errors: if the transfer has failed, awaits throw curl::error, but data that was received before
+/// the failure can still be read. read_some() and write_some() return no negative results, except
+/// -ETIMEDOUT under timeout().
 ///
 /// Threading: that of its client. One task may read while another writes.
 ///
@@ -47,7 +47,7 @@ public:
     transfer& operator=(transfer&&) noexcept;
     ~transfer();
 
-    /// Waits for the header of the response, after redirects.
+    /// Waits for the header of the final response, after redirects, and returns its status code.
     [[nodiscard]] task<long> status();
     /// The header fields; complete when status() has returned.
     [[nodiscard]] const header_list& headers() const noexcept;
@@ -55,8 +55,8 @@ public:
     /// The next bytes of the body; 0 at its end.
     [[nodiscard]] task<io_result> read_some(mutable_buffer to);
 
-    /// Copies bytes of the request's body into the buffer, after waiting until there is space.
-    /// Throws curl::error (CURLE_SEND_ERROR) when the transfer has ended.
+    /// Waits until the buffer has space, then copies bytes of the request's body into it. Throws
+    /// curl::error (CURLE_SEND_ERROR) if the transfer has ended.
     [[nodiscard]] task<io_result> write_some(const_buffer from);
     /// Ends the request's body.
     [[nodiscard]] task<io_result> shutdown_write();

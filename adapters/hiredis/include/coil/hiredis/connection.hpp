@@ -94,8 +94,9 @@ public:
 
     /// Whether the connection is open, as far as the client knows.
     [[nodiscard]] bool is_open() const noexcept;
-    /// Whether another user may take it over: it is open, no reply is outstanding, no transaction
-    /// or WATCH has begun, and no command has changed the state of the session (SELECT, AUTH, ...).
+    /// Whether another task may take the connection over: it is open, no reply is outstanding, no
+    /// transaction or WATCH has begun, and no command has changed the state of the session (SELECT,
+    /// AUTH, ...).
     [[nodiscard]] bool is_clean() const noexcept;
     /// The server and the database, such as "127.0.0.1:6379/0".
     [[nodiscard]] const std::string& server() const noexcept;

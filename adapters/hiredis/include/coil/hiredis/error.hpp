@@ -5,7 +5,7 @@
 namespace coil::hiredis {
 
 /// The base of this adapter's exceptions. what() names the server, "127.0.0.1:6379/0", and the
-/// command. This class itself is thrown if a reply has another type than requested.
+/// command. This class itself is thrown if the type of a reply is not the requested one.
 class error : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;

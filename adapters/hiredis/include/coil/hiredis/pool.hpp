@@ -16,10 +16,11 @@ namespace coil::hiredis {
 ///     auto c = co_await pool.acquire();
 ///     co_await c->call("BLPOP", "jobs", 0);
 ///
-/// A connection is established when none is idle and fewer than the maximum are in use. It is given
-/// back when the lease is destroyed. A connection that is not is_clean() then, because it broke, a
-/// command was cancelled, or a transaction was not ended, is closed instead, so that the next lease
-/// gets a new connection. Nothing else reconnects, and failed commands are not repeated.
+/// A connection is established when none is idle and fewer than the maximum are in use. It is
+/// returned to the pool when the lease is destroyed. If it is then not is_clean(), because it
+/// broke, a command was cancelled, or a transaction was not ended, it is closed instead, so that
+/// the next lease gets a new connection. Nothing else reconnects, and failed commands are not
+/// repeated.
 ///
 /// Threading: one context, on which it is also destroyed; its leases must not outlive it.
 class pool {
@@ -29,7 +30,7 @@ public:
     /// Does not connect yet. Precondition: max_connections > 0. Throws std::bad_alloc.
     explicit pool(options to, std::size_t max_connections = 8)
         : options_(std::move(to)), permits_(static_cast<std::ptrdiff_t>(max_connections)) {
-        idle_.reserve(max_connections); // giving a connection back never fails
+        idle_.reserve(max_connections); // so that returning a connection cannot fail
     }
     pool(const pool&) = delete;
     pool& operator=(const pool&) = delete;
@@ -39,7 +40,7 @@ public:
     /// connection::connect(). Cancellation: std::errc::operation_canceled; takes no connection.
     [[nodiscard]] task<lease> acquire();
 
-    /// The number of connections that are not in use.
+    /// The number of open connections that are not in use.
     [[nodiscard]] std::size_t idle() const noexcept { return idle_.size(); }
 
 private:

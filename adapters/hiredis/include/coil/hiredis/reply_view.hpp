@@ -18,12 +18,13 @@ class reply_view {
 public:
     explicit reply_view(const ::redisReply* reply) noexcept : reply_(reply) {}
 
-    /// The value is missing: a key that does not exist, a transaction that was not executed.
+    /// Whether the value is missing: a key that does not exist, a transaction that was not
+    /// executed.
     [[nodiscard]] bool is_nil() const noexcept {
         return reply_ == nullptr || reply_->type == REDIS_REPLY_NIL;
     }
-    /// The server refused the command. Such replies come only from pipelines or as elements of an
-    /// array; a single command throws command_error.
+    /// Whether the server refused the command. Such replies come only from pipelines or as elements
+    /// of an array; a single command throws command_error.
     [[nodiscard]] bool is_error() const noexcept {
         return reply_ != nullptr && reply_->type == REDIS_REPLY_ERROR;
     }

@@ -10,7 +10,7 @@
 
 namespace coil::hiredis {
 
-/// A message that was published.
+/// A published message.
 struct message {
     std::string channel;
     std::string pattern; ///< of psubscribe(); "" for subscribe()
@@ -29,8 +29,8 @@ struct message {
 /// Cancellation: a cancelled await throws std::system_error (operation_canceled) and loses no
 /// message. A range of messages() ends when its next() is cancelled; call messages() again.
 ///
-/// Errors: connection_error when the connection breaks; messages published until a new subscriber
-/// has subscribed are lost, as is usual with Redis. command_error if the server refuses.
+/// Errors: connection_error when the connection breaks. Redis keeps no messages: those published
+/// before a new subscriber has subscribed are lost. command_error if the server refuses a command.
 class subscriber {
 public:
     [[nodiscard]] static task<subscriber> connect(options to = {});

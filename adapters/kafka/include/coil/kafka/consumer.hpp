@@ -15,8 +15,8 @@ namespace detail {
 class consumer_client;
 }
 
-/// Called when partitions are assigned to a consumer: it may change the offsets, for example to
-/// those that are stored in a database.
+/// A function that consumer::next() calls when partitions are assigned to the consumer. It may
+/// change the offsets, for example to those that are stored in a database.
 using on_assigned = std::function<task<>(std::vector<position>&)>;
 
 /// A member of a consumer group, as an asynchronous range:
@@ -31,12 +31,13 @@ using on_assigned = std::function<task<>(std::vector<position>&)>;
 /// Threading: a consumer is created and used on one context; librdkafka has threads of its own.
 ///
 /// Cancellation: a cancelled await throws std::system_error with std::errc::operation_canceled. No
-/// message is lost: the next next() returns it. A commit may take effect nevertheless.
+/// message is lost: a later next() returns it. A cancelled commit may take effect nevertheless.
 class consumer {
 public:
-    /// Subscribes to topics; a name that begins with '^' is a regular expression for topics. Throws
-    /// error for a property that librdkafka does not accept. Offsets are committed by commit()
-    /// only, unless "enable.auto.commit" is given. Precondition: called on a context.
+    /// Subscribes to topics; one that begins with '^' is a regular expression for names. Throws
+    /// error if "group.id" is missing or librdkafka does not accept a property. Offsets are
+    /// committed only by commit() and commit_positions(), unless "enable.auto.commit" is "true".
+    /// Precondition: called on a context.
     consumer(config properties, const std::vector<std::string>& topics,
              on_assigned assigned = nullptr);
     consumer(consumer&&) noexcept;
@@ -56,7 +57,8 @@ public:
     /// Commits positions: each offset is that of the next message to be consumed.
     [[nodiscard]] task<> commit_positions(const std::vector<position>& offsets);
 
-    /// Leaves the group, so that others take over immediately. The consumer is then unusable.
+    /// Leaves the group, so that other members take over immediately. The consumer is then
+    /// unusable.
     [[nodiscard]] task<> close();
 
     /// The partitions that are currently assigned. Their offsets are unspecified.

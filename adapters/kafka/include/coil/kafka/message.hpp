@@ -6,7 +6,7 @@
 
 namespace coil::kafka {
 
-/// A message that was consumed.
+/// A consumed message.
 struct message {
     std::string topic;
     std::int32_t partition = 0;

@@ -69,8 +69,9 @@ public:
     /// run.
     [[nodiscard]] bool try_send(const record& what);
 
-    /// Waits until all messages have been delivered or have failed. Throws the first error of a
-    /// message passed to send() or try_send() since the last flush().
+    /// Waits until all messages have been delivered or have failed. Throws the first error since
+    /// the last flush() of a message that was passed to send(), try_send(), or a produce() that was
+    /// cancelled.
     [[nodiscard]] task<> flush();
 
     /// The number of messages that have neither been delivered nor failed so far.

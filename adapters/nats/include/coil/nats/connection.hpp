@@ -41,18 +41,18 @@ public:
     /// Closes the connection. Precondition: no coroutine awaits one of its members.
     ~connection();
 
-    /// Appends a message to the send buffer. Waits only while options::max_unsent bytes are
-    /// unsent. Throws error::kind::invalid for a subject with blanks or a payload that the server
-    /// does not accept, and error::kind::connection once the connection is closed.
+    /// Appends a message to the send buffer. Waits only while more than options::max_unsent bytes
+    /// are unsent. Throws error::kind::invalid for a subject with blanks or a payload larger than
+    /// the server accepts, and error::kind::connection once the connection is closed.
     [[nodiscard]] task<> publish(std::string subject, std::string payload,
                                  std::string reply_to = {});
 
-    /// Subscribes to a subject, in which `*` stands for one token and a final `>` for the rest.
-    /// Each message goes to one of the subscribers that name the same queue. Does not wait until
-    /// the server has subscribed; await flush() for that.
+    /// Subscribes to a subject, in which `*` stands for one token and a final `>` for the rest. If
+    /// `queue` is not empty, each message goes to only one subscriber of that queue group. Does not
+    /// wait until the server has processed the subscription; await flush() for that.
     [[nodiscard]] task<subscription> subscribe(std::string subject, std::string queue = {});
 
-    /// Publishes a message and waits for one answer. Throws std::errc::timed_out after the limit,
+    /// Publishes a message and waits for one reply. Throws std::errc::timed_out after the limit,
     /// and error::kind::no_responders if the subject has no subscriber.
     [[nodiscard]] task<message> request(std::string subject, std::string payload,
                                         std::chrono::milliseconds limit);
@@ -66,9 +66,9 @@ public:
     /// Closes the connection immediately.
     void close() noexcept;
 
-    /// Whether a server is connected at the moment.
+    /// Whether the connection to a server is established at the moment.
     [[nodiscard]] bool is_connected() const noexcept;
-    /// "host:port" of the server that is, or was last, connected.
+    /// "host:port" of the current server, or of the last one if there is no connection.
     [[nodiscard]] std::string server() const;
     /// How often a lost connection was restored.
     [[nodiscard]] std::uint64_t reconnects() const noexcept;

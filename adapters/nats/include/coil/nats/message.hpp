@@ -4,10 +4,10 @@
 
 namespace coil::nats {
 
-/// A message that was received.
+/// A received message.
 struct message {
     std::string subject;
-    std::string reply_to; ///< the subject for the answer; empty: none is expected
+    std::string reply_to; ///< the subject for the reply; empty: none is expected
     std::string headers;  ///< as sent, "NATS/1.0\r\nName: value\r\n..."; empty: none
     std::string payload;
 };

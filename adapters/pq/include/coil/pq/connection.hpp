@@ -30,8 +30,8 @@ struct connection_options {
     /// Called on the connection's thread with each notice and warning from the server. By default
     /// they are dropped; nothing is written to standard error. Must not throw.
     std::function<void(std::string_view)> on_notice{};
-    /// A call that was asked to stop waits this long at most until the server has cancelled it. If
-    /// that is not enough, the connection is broken.
+    /// How long a call that was asked to stop waits for the server to cancel its statement. If this
+    /// time expires, the connection is broken.
     std::chrono::nanoseconds cancel_grace = std::chrono::seconds(5);
 };
 
@@ -43,8 +43,8 @@ struct connection_options {
 ///
 /// Move-only; it must not be moved or destroyed while a call is in progress.
 ///
-/// Threading: one call at a time; another one throws std::logic_error. (A pool has a connection for
-/// each task.) It may be used on different contexts one after the other.
+/// Threading: one call at a time; a concurrent one throws std::logic_error. (A pool has a
+/// connection for each task.) It may be used on different contexts one after the other.
 ///
 /// Cancellation: if the task is asked to stop, for example by timeout(), the server is asked to
 /// cancel the statement (PQcancel, on default_blocking_pool()), and the call waits for the outcome:
@@ -98,9 +98,9 @@ public:
             in_transaction(open, f), [&](bool failed) { return end_transaction(open, failed); });
     }
 
-    /// Runs `f(p)`, which returns a task, in pipeline mode; returns its value. Results that it has
-    /// not fetched are awaited, and the first error among them is thrown. If it throws, statements
-    /// that are outstanding are cancelled.
+    /// Runs `f(p)`, which returns a task, in pipeline mode; returns the value of the task. Results
+    /// that the task has not fetched are awaited, and the first error among them is thrown. If the
+    /// task throws, outstanding statements are cancelled.
     template <std::invocable<pq::pipeline&> F>
     [[nodiscard]] std::invoke_result_t<F&, pq::pipeline&> pipeline(F f) {
         const detail::session::call exchange(*session_);
@@ -131,7 +131,7 @@ public:
     /// Executes LISTEN. The channel's name is case-sensitive.
     [[nodiscard]] task<> listen(std::string channel);
     /// The notifications that arrive, including those that have arrived during earlier calls.
-    /// Between two of them the connection can be used for queries. The range throws
+    /// Between two calls of next() the connection can be used for queries. The range throws
     /// connection_error when the connection breaks.
     ///
     /// No notification is lost if a next() is cancelled, for example by timeout(): the following

@@ -22,9 +22,9 @@ namespace coil::pq {
 ///     for (const auto& f : filters) values.add(f.text);
 ///     co_await c.query(sql, std::move(values));
 ///
-/// A parameter is a type with a pq::value, a string literal, or a std::optional of such a type;
-/// std::nullopt and nullptr are NULL. Strings must not contain the character NUL: add() throws
-/// std::invalid_argument.
+/// A parameter may be of any type that has a pq::value, a string literal, or a std::optional of
+/// such a type; std::nullopt and nullptr are NULL. Strings must not contain the character NUL:
+/// add() throws std::invalid_argument.
 class parameters {
 public:
     parameters() = default;

@@ -29,8 +29,8 @@ namespace coil::pq {
 /// transaction commands. If one fails, the following ones up to the next sync() are not executed:
 /// next() throws pq::error for each of them.
 ///
-/// query() does not wait: what it has queued stays in memory until next() sends it; next() receives
-/// results at the same time. With very many statements, alternate between query() and next().
+/// query() only queues a statement in memory; next() sends what is queued while it receives
+/// results. With very many statements, alternate between query() and next().
 ///
 /// Threading and lifetime: used by the function that it was passed to, one call at a time.
 /// Cancellation: next() throws std::system_error with std::errc::operation_canceled, and the
@@ -44,7 +44,7 @@ public:
     pipeline& operator=(const pipeline&) = delete;
 
     /// Queues one statement, with the parameters that `parameters` describes. Throws
-    /// connection_error.
+    /// connection_error, or pq::error if libpq refuses the statement.
     template <class... T>
     void query(std::string sql, const T&... values) {
         push(std::move(sql), {}, parameters::of(values...));
@@ -53,8 +53,8 @@ public:
     void query(const statement& prepared, const T&... values) {
         push(std::string(prepared.sql()), prepared.name(), parameters::of(values...));
     }
-    /// Ends a group of statements: commits them, if they have not failed. Statements without a
-    /// sync() get one when their results are awaited.
+    /// Ends a group of statements: the server commits them if none has failed. If statements have
+    /// no sync() when their results are awaited, next() adds one.
     void sync();
 
     /// The result of the oldest statement whose result has not been returned; empty if there is

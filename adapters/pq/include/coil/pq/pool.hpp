@@ -39,13 +39,13 @@ struct pool_options {
 ///         co_await c->query("create temp table x (i int)");
 ///     }
 ///
-/// Connections are made when they are needed. acquire() waits, first come first served, while
+/// Connections are opened when they are needed. acquire() waits, first come first served, while
 /// `size` of them are in use. A connection that is returned broken, inside a transaction or with
 /// a call left unfinished is closed. Other state, such as `set` and temporary tables, is not reset.
 ///
 /// Threading: all members may be called on any context. Lifetime: the pool must outlive its leases
 /// and the calls in progress. Cancellation: as for connection; a task that waits for a connection
-/// stops immediately. Errors: those of connection::connect().
+/// stops waiting immediately. Errors: those of connection::connect().
 class pool {
 public:
     /// The exclusive use of a connection, which its destructor returns to the pool. Move-only.

@@ -19,14 +19,15 @@ namespace coil::pq {
 
 class row;
 
-/// The result of a statement: rows, and the number of rows that it has changed.
+/// The result of a statement: its rows, and the number of rows that the statement has changed.
 ///
 ///     auto people = co_await c.query("select id, name from people where age > $1", 17);
 ///     for (const pq::row& r : people) {
 ///         auto [id, name] = r.as<int, std::string_view>();
 ///     }
 ///
-/// Move-only. Rows and fields refer to it and must not outlive it. Thread-safe as a const object.
+/// Move-only. Rows and fields refer to it and must not outlive it. A const result may be used by
+/// several threads at the same time.
 class result {
 public:
     class iterator;
@@ -44,9 +45,10 @@ public:
     }
     /// The name of a column. Throws std::out_of_range.
     [[nodiscard]] std::string_view column_name(std::size_t column) const;
-    /// The number of a column. Throws std::out_of_range that names it.
+    /// The index of the column with this name. Throws std::out_of_range whose message has the name.
     [[nodiscard]] std::size_t column(const std::string& name) const;
-    /// The rows that an insert, update, delete, merge, select or copy has affected or returned.
+    /// The number of rows that an insert, update, delete, merge, select or copy has affected or
+    /// returned.
     [[nodiscard]] std::uint64_t affected_rows() const noexcept;
 
     /// Throws std::out_of_range.
@@ -82,7 +84,7 @@ public:
                 static_cast<std::size_t>(::PQgetlength(result_, row_, column_))};
     }
     /// The value as a T for which pq::value is defined, or a std::optional of one: empty for NULL.
-    /// Throws pq::error that names the column if the text is not a T, or is NULL.
+    /// Throws a pq::error that names the column if the text is not a T or the field is NULL.
     template <class T>
     [[nodiscard]] T as() const {
         if constexpr (detail::is_optional<T>) {
@@ -123,7 +125,7 @@ public:
     [[nodiscard]] field operator[](const std::string& column) const {
         return (*this)[result_->column(column)];
     }
-    /// The first fields as a tuple, as field::as() converts them.
+    /// The first fields as a tuple, converted by field::as().
     template <class... T>
     [[nodiscard]] std::tuple<T...> as() const {
         return convert<T...>(std::index_sequence_for<T...>{});

@@ -5,8 +5,8 @@
 
 namespace coil::pq {
 
-/// A prepared statement, made by connection::prepare(). Copyable. It can be used on the connection
-/// that made it while that connection is open.
+/// A prepared statement, returned by connection::prepare(). Copyable. It can be used only on the
+/// connection that prepared it.
 class statement {
 public:
     statement(std::string name, std::string sql) : name_(std::move(name)), sql_(std::move(sql)) {}

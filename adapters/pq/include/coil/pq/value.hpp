@@ -14,8 +14,8 @@
 
 namespace coil::pq {
 
-/// Converts a C++ type to and from PostgreSQL's text format. Specialize it for types of your own,
-/// and they can be parameters of a query and be read from a row:
+/// Converts a C++ type to and from PostgreSQL's text format. Specialize it for your own types, so
+/// that they can be parameters of a query and be read from a row:
 ///
 ///     template <>
 ///     struct coil::pq::value<money> {

@@ -34,14 +34,15 @@ struct handle;
 ///     }
 ///
 /// Connections are opened when they are needed; a call waits, first come first served, while
-/// options::connections of them are in use. A private database (":memory:" or "") has one.
+/// options::connections of them are in use. A private database (":memory:" or "") has only one
+/// connection.
 ///
 /// Threading: all members may be called on any context. Lifetime: the database may be destroyed
 /// while calls are in progress.
 ///
 /// Cancellation: if the task is asked to stop, for example by timeout(), the statement is
-/// interrupted (sqlite3_interrupt), even while it waits for a lock. The call returns its result if
-/// it has completed nevertheless, and otherwise throws std::system_error with
+/// interrupted (sqlite3_interrupt), even while it waits for a lock. If the statement has completed
+/// nevertheless, the call returns the result; otherwise it throws std::system_error with
 /// std::errc::operation_canceled. If the frame of a call is destroyed, the statement is interrupted
 /// and not waited for.
 ///
@@ -60,8 +61,8 @@ public:
     }
 
     /// Runs `f(c)`, which returns a task, in a transaction on one connection: commits when the task
-    /// has returned, and returns its value; rolls back if it throws. `begin` is "begin immediate",
-    /// which waits for the write lock, unless another form is given: a transaction that only reads
+    /// has returned, and returns its value; rolls back if it throws. `begin` is the statement that
+    /// starts the transaction. The default waits for the write lock; a transaction that only reads
     /// can use "begin".
     template <std::invocable<connection&> F>
     [[nodiscard]] std::invoke_result_t<F&, connection&>

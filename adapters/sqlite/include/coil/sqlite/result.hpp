@@ -21,7 +21,7 @@ public:
     [[nodiscard]] const row& operator[](std::size_t index) const { return rows_.at(index); }
     [[nodiscard]] auto begin() const noexcept { return rows_.begin(); }
     [[nodiscard]] auto end() const noexcept { return rows_.end(); }
-    /// The rows that an insert, update or delete has changed.
+    /// The number of rows that an insert, update or delete has changed.
     [[nodiscard]] std::int64_t changes() const noexcept { return changes_; }
     [[nodiscard]] std::int64_t last_insert_rowid() const noexcept { return rowid_; }
     /// The single value of a result of one row and one column; otherwise throws error.

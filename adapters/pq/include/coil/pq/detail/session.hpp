@@ -28,7 +28,8 @@ namespace coil::pq::detail {
 /// otherwise before the next one begins.
 class session {
 public:
-    /// Marks the connection as used. Throws std::logic_error if another task uses it.
+    /// Marks the connection as used while it exists. The constructor throws std::logic_error if
+    /// another task uses the connection.
     class call {
     public:
         explicit call(session& s, std::string_view sql = {});
@@ -55,8 +56,9 @@ public:
     task<> ready();
     /// Begins an exchange: awaits ready(), then marks the exchange as unfinished.
     task<> begin();
-    /// Sends a statement within an exchange: `sql`, or the prepared statement of that name, whose
-    /// text messages then show. Throws connection_error.
+    /// Sends a statement within an exchange: `sql`, or the prepared statement named `prepared`, for
+    /// which `sql` is the text that error messages show. Throws connection_error, or error if libpq
+    /// refuses the statement.
     void send(const std::string& sql, const std::string& prepared = {},
               const parameters& values = {});
     /// Ends an exchange: receives every result that is outstanding, and returns the first failed
@@ -67,23 +69,24 @@ public:
     /// A round trip; leaves the exchange unfinished if it fails.
     task<> probe();
 
-    /// Waits for events of poll(2), at least POLLIN, and receives. Throws connection_error, or
-    /// operation_canceled.
+    /// Waits for `events` of poll(2), which must include POLLIN, and receives. Throws
+    /// connection_error, or std::system_error with operation_canceled.
     task<> wait(unsigned events);
     /// Waits until everything was written to the socket.
     task<> flush();
-    /// While libpq is busy: writes to the socket, then waits for input unless there was some.
+    /// Called while libpq is busy: writes to the socket, then waits for input if libpq is still
+    /// busy.
     task<> progress();
     /// Waits for the next result; null ends the results of a statement.
     task<result> next();
-    /// Cancels and discards what is outstanding. Ignores stop requests, but not for longer than the
-    /// grace period; the connection is broken if that was not enough.
+    /// Cancels the unfinished exchange and discards its results, even if a stop was requested. If
+    /// this takes longer than the grace period, the connection is broken.
     task<> recover();
     task<> recover_if(bool failed) { return failed ? recover() : nothing(); }
 
     /// Throws the error that a result reports.
     void check(const result& r, std::string_view sql);
-    /// The connection is broken: makes the exception.
+    /// Marks the connection as broken and returns the exception to throw.
     [[nodiscard]] connection_error lost();
     [[nodiscard]] bool is_reusable() const noexcept;
 
@@ -93,7 +96,8 @@ public:
     [[nodiscard]] bool used() const noexcept { return used_; }
     [[nodiscard]] std::chrono::nanoseconds grace() const noexcept { return grace_; }
     void set_unfinished(bool unfinished) noexcept { unfinished_ = unfinished; }
-    /// If nested transactions are destroyed, the outermost one calls this last, and so decides.
+    /// Called if the frame of a transaction is destroyed. Of nested ones, the outermost calls it
+    /// last, so its savepoint is used.
     void roll_back_later(std::string savepoint) noexcept { abandoned_ = std::move(savepoint); }
     /// The statements that roll back to a savepoint, or the whole transaction if it is empty.
     [[nodiscard]] static std::string roll_back_to(const std::string& savepoint) {
@@ -102,7 +106,7 @@ public:
                    : "rollback to savepoint " + savepoint + "; release savepoint " + savepoint;
     }
     void set_broken() noexcept { broken_ = true; }
-    /// A number that is unique for the connection.
+    /// A name that is unique on this connection: "coil_1", "coil_2", ...
     [[nodiscard]] std::string next_name() { return "coil_" + std::to_string(++names_); }
 
 private:
