@@ -4,9 +4,9 @@
 //     asyncify 500000
 //
 // The same computation runs four times while a ticker on the same context ticks every millisecond:
-// as an ordinary call, which blocks the ticker; in pieces, each asyncify'd to a later iteration of
-// the loop; on the blocking pool; and on an executor. Each line shows which thread computed, how
-// many ticks there were meanwhile, and how late the latest tick was.
+// as an ordinary call, which blocks the ticker; in pieces, each moved by asyncify() to a later turn
+// of the loop; on the blocking pool; and on an executor. Each line of the output shows which thread
+// computed, how many ticks there were meanwhile, and how late the latest tick was.
 
 #include <coil/coil.hpp>
 
@@ -64,7 +64,7 @@ struct ticks {
     bool stop = false;
 };
 
-/// Ticks until it is asked to stop, and once more.
+/// Ticks until it is asked to stop, and then once more.
 task<> ticker(ticks& t) {
     auto due = std::chrono::steady_clock::now();
     while (!t.stop) {

@@ -1,12 +1,12 @@
-// The character generator of RFC 864: sends every client lines of a rotating pattern, as fast as it
-// reads them, until it disconnects. Input is ignored.
+// The character generator of RFC 864: sends lines of a rotating pattern to every client, as fast as
+// the client reads them, until the client disconnects. Input is ignored.
 //
 //     chargen 1900 &
 //     netcat localhost 1900 | head -c 1G >/dev/null
 //
-// It shows a server whose sessions only send. The text is built once and shared, so a session is a
-// frame of a few hundred bytes. A client that does not read for a minute is disconnected. SIGINT or
-// SIGTERM ends it.
+// It shows a server whose sessions only send. The text is built once and shared, so a session needs
+// only a frame of a few hundred bytes. A client that does not read for a minute is disconnected.
+// SIGINT or SIGTERM ends the server.
 
 #include "server.hpp"
 

@@ -3,10 +3,10 @@
 //     chat 7000
 //     chat 7000 --queue 1000 --send 5000 --drop-lines 1
 //
-// It shows what to do about clients that read too slowly. The lines for each client wait in a queue
-// of its own, which is bounded, so the others do not wait for it. There are two policies for a full
-// queue: drop the client (the default), or drop the lines and tell the client how many it has
-// missed. Each write to a client has a time limit as well. On SIGUSR1 and at the end the program
+// It shows what to do about clients that read too slowly. Each client has a bounded queue of lines,
+// so the other clients do not wait for a slow one. There are two policies for a full queue: drop
+// the client (the default), or drop the lines and tell the client how many it has missed. Each
+// write to a client has a time limit as well. On SIGUSR1 and at the end the program
 // prints how often each limit was reached. The tutorial builds a chat server step by step; this one
 // runs on net::serve, on all processors.
 
@@ -39,14 +39,14 @@ using namespace std::chrono_literals;
 namespace {
 
 struct limits {
-    std::size_t clients = 0;               // 0: as many as there are descriptors for
+    std::size_t clients = 0;               // 0: as many as the descriptor limit allows
     std::size_t line_length = 512;         // in bytes
     std::size_t queue = 1000;              // lines that wait for a client
     std::size_t send_buffer = 65536;       // bytes that wait for it in the kernel
     std::size_t drop_lines = 0;            // 1: drop lines instead of the client
     std::chrono::milliseconds line = 300s; // until a client has sent a whole line
-    std::chrono::milliseconds send = 5s;   // until a client has taken its lines
-    std::chrono::milliseconds grace = 2s;  // for all when the server stops
+    std::chrono::milliseconds send = 5s;   // until a client has received its lines
+    std::chrono::milliseconds grace = 2s;  // for all clients when the server stops
 };
 
 struct counters {
@@ -58,8 +58,8 @@ struct counters {
     std::atomic<std::uint64_t> line_too_long = 0;
 };
 
-/// The part of a client that other clients use: the queue of lines for it. The queues share each
-/// line, because it is in all of them.
+/// The part of a client that other clients use: the queue of lines to be sent to the client. A line
+/// is in all queues, so the queues share it.
 struct member {
     explicit member(std::size_t size) : lines(size) {}
 
@@ -126,7 +126,7 @@ private:
     member member_;
 };
 
-/// Ends with the client's last line, or throws.
+/// Returns after the client's last line, or throws.
 task<> read_lines(net::socket& peer, room& chat) {
     buffered_reader from(peer, 1024);
     auto lines = from.lines(chat.limit().line_length);
@@ -136,7 +136,7 @@ task<> read_lines(net::socket& peer, room& chat) {
     }
 }
 
-/// Waits for a line, and returns it with those that are queued behind it, up to 16 KiB.
+/// Waits for a line. Returns it together with the lines queued behind it, up to 16 KiB.
 task<std::string> next_lines(member& self) {
     std::string text;
     for (auto line = co_await self.lines.recv(); line; line = self.lines.try_recv()) {
@@ -151,7 +151,7 @@ task<std::string> next_lines(member& self) {
     co_return text;
 }
 
-/// Ends when the client does not take its lines within the limit, or has disconnected.
+/// Returns when the client does not receive its lines within the limit, or has disconnected.
 task<> write_lines(net::socket& peer, member& self, room& chat) {
     int sent = 0;
     while (sent >= 0) {
@@ -177,12 +177,12 @@ task<> talk(net::socket& peer, room& chat) {
         } else if (e.code() == std::errc::message_size) {
             ++chat.count().line_too_long;
         }
-        // Otherwise the connection was reset, or the server stops.
+        // Otherwise the connection was reset, or the server is stopping.
     }
 }
 
 task<> session(net::socket peer, inplace_stop_token stopping, room& chat) {
-    // The bytes in the send buffer wait for the client as well.
+    // The bytes in the send buffer also wait for the client.
     (void)peer.set_send_buffer_size(static_cast<int>(chat.limit().send_buffer));
     co_await with_stop_token(talk(peer, chat), stopping);
     if (stopping.stop_requested()) {

@@ -1,10 +1,10 @@
-// Copies files and, with -r, directories, like cp(1), and shows the progress:
+// Copies files, and with -r directories, like cp(1), and shows the progress:
 //
 //     cp -r photos /media/backup
 //     cp -a src src.before
 //
 // It shows fs::copy_tree: several files are copied concurrently, by the kernel if possible, and the
-// context stays free for other work, such as reporting the progress.
+// context can do other work meanwhile, such as reporting the progress.
 
 #include <coil/coil.hpp>
 

@@ -1,12 +1,12 @@
 // dns_lookup NAME...: prints the addresses of host names, in the order in which a client should try
-// them; without names, those on the lines of its standard input.
+// them. Without arguments it reads the names from the lines of its standard input.
 //
 //     dns_lookup example.org localhost ::1
 //     dns_lookup --parallel 32 --limit 2000 < names
 //
-// Many look-ups run at the same time, but the answers are printed in the order of the names. The
-// limit is the time for each name in milliseconds. If a name has no answer by then, the exit status
-// is 1.
+// Many look-ups run at the same time, but the answers are printed in the order of the names.
+// --limit is the time for each name in milliseconds. If a name has no answer within the limit, the
+// exit status is 1.
 
 #include "server.hpp"
 

@@ -4,8 +4,8 @@
 //     downloads 50 --at-once 8 --per-second 2000
 //
 // One semaphore limits the number of concurrent downloads. A second one limits the rate: a task
-// releases permits at fixed intervals. In the first line above the rate is the tighter limit, in
-// the second the concurrency. The downloads are sleeps; replace them with real requests.
+// releases permits at fixed intervals. In the first line above, the rate is the tighter limit; in
+// the second line, the concurrency is. The downloads are sleeps; replace them with real requests.
 
 #include <coil/coil.hpp>
 

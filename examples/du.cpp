@@ -1,7 +1,7 @@
 // Prints the disk usage of files and directories, like du(1):
 //
-//     du -h ~/src        each directory below
-//     du -sh build dist  only the sums
+//     du -h ~/src        each directory in the tree
+//     du -sh build dist  only the totals
 //
 // It shows fs::walk: entries arrive in batches together with their statx(2) results, so most awaits
 // here do not suspend.
@@ -83,7 +83,7 @@ task<> sum_up(std::string top, const arguments& args, counted_once& counted) {
             if (args.only_sums) {
                 continue;
             }
-            // Add to each directory above it, and to itself if it is one.
+            // Add to every directory above the entry, and to the entry itself if it is a directory.
             fs::path in = entry->path();
             if (!entry->is_directory()) {
                 in = in.parent_path();

@@ -1,14 +1,14 @@
-// An echo server: sends every client what it receives, until the client has sent everything.
+// An echo server: sends back what a client sends, until the client has sent everything.
 //
 //     echo 7007 &
 //     netcat localhost 7007 < file | cmp - file
 //
 // It shows the two designs of a server on many cores. With --acceptors each, net::serve gives every
 // context its own acceptor on the same port (SO_REUSEPORT): the kernel distributes the connections,
-// and none of them ever moves to another thread. With --acceptors one, a single acceptor passes
-// each connection to a context: that costs a message to another thread, but distributes a small
-// number of connections evenly. --dispatch selects the context: round robin, or the one with the
-// fewest tasks. --stats prints at the end what each context has done.
+// and no connection ever moves to another thread. With --acceptors one, a single acceptor passes
+// each connection to a context: this costs a message to another thread, but distributes a small
+// number of connections evenly. --dispatch selects how the context is chosen: round robin, or the
+// one with the fewest tasks. --stats prints what each context has done, when the server stops.
 
 #include "server.hpp"
 
@@ -31,8 +31,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// How many sessions each context has begun. A context writes its own count only, on two cache
-/// lines of its own, because processors prefetch lines in pairs.
+/// The number of sessions that each context has begun. A context writes only its own count, which
+/// has two cache lines to itself, because processors prefetch lines in pairs.
 class session_counts {
 public:
     explicit session_counts(runtime& contexts) : contexts_(contexts), counts_(contexts.size()) {}
@@ -55,7 +55,7 @@ private:
 };
 
 /// Sending the answer and receiving the next data are one linked submission. Both can use the same
-/// buffer: the recv starts only when everything was sent.
+/// buffer: the recv starts only after everything has been sent.
 task<> session(net::socket peer, session_counts& counts) {
     counts.count();
     char buf[16384];
@@ -85,7 +85,7 @@ struct arguments {
     bool stats = false;
 };
 
-/// Returns whether `word` is `no` or `yes`; sets `second` to whether it is `yes`.
+/// Returns false if `word` is neither `no` nor `yes`. Otherwise sets `second` to `word == yes`.
 bool parse_choice(std::string_view word, std::string_view no, std::string_view yes, bool& second) {
     second = word == yes;
     return second || word == no;
@@ -125,7 +125,7 @@ std::optional<arguments> parse(int argc, char** argv) {
     return args;
 }
 
-/// Every context accepts connections, and keeps them.
+/// Every context accepts connections and serves them itself.
 void run_acceptors(const arguments& args, runtime& contexts, session_counts& counts,
                    const example::server_signals& signals) {
     const auto handler = [&counts](net::socket peer) { return session(std::move(peer), counts); };
@@ -137,7 +137,7 @@ void run_acceptors(const arguments& args, runtime& contexts, session_counts& cou
                                                  [meter] { return to_string(meter->metrics()); }));
 }
 
-/// One context accepts connections for all.
+/// One context accepts the connections for all contexts.
 void run_one_acceptor(const arguments& args, runtime& contexts, session_counts& counts,
                       const example::server_signals& signals) {
     net::acceptor acceptor(args.port);

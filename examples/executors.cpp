@@ -1,9 +1,9 @@
-// Three kinds of tasks, each with its own executor, and the thread that runs each step:
+// Runs three tasks, each on an executor of another kind, and prints the thread that runs each step:
 //
-//     executors                 with one and two seconds of work
-//     executors --quick         with a twentieth of that
+//     executors                 the tasks work for one and two seconds
+//     executors --quick         for a twentieth of that time
 //
-// The first task belongs to a looper and resumes there after each await. The others run on new
+// The first task belongs to a looper and resumes there after each await. The other two run on new
 // threads.
 
 #include <coil/coil.hpp>

@@ -3,9 +3,9 @@
 //     file_demo           in the current directory
 //     file_demo /tmp
 //
-// One coroutine creates dir1/a/b/c, checks that it exists, removes it and checks again, printing
-// each step. While it waits for its first result, another coroutine runs, whose plain function
-// hello() is asyncify'd. The directories that were created remain, except the last one.
+// One coroutine creates dir1/a/b/c, checks that it exists, removes it and checks again, and prints
+// each step. While this coroutine waits for its first result, another one runs, which calls the
+// plain function hello() by asyncify(). Of the created directories, only dir1/a/b/c is removed.
 
 #include <coil/coil.hpp>
 

@@ -1,11 +1,12 @@
 // An echo server with a graceful shutdown: on SIGINT or SIGTERM it stops accepting, gives existing
-// connections some time to finish, and says goodbye to the remaining ones.
+// connections some time to finish, and sends a goodbye to the remaining ones.
 //
 //     graceful 7007 --grace 2.5
 //
-// It shows net::serve, which does this for all connections: a stop ends accepting; after the grace
-// time the sessions are cancelled, and each may still send its last words inside a shield; after a
-// hard deadline the remaining sessions are destroyed. When it returns, no session is left.
+// It shows net::serve, which does this for all connections. A stop request ends accepting. After
+// the grace period the sessions are cancelled; each may still send a goodbye inside a shield. At
+// the hard deadline the remaining sessions are destroyed. When net::serve returns, no session is
+// left.
 
 #include <coil/coil.hpp>
 
@@ -60,7 +61,7 @@ task<> serve(runtime& rt, std::uint16_t port, const signal_set& signals,
     const auto meter = std::make_shared<net::serve_meter>();
     const net::serve_options options{
         .grace = grace, .hard_deadline = 2s, .on_listening = say_where, .meter = meter};
-    // The signal asks the server to stop; when_any waits until it has ended.
+    // After the signal, when_any asks the server to stop, and waits until it has ended.
     co_await when_any(net::serve(rt, port, session, options), wait_for(signals, *meter));
     std::puts(meter->metrics().grace_ended == 0 ? "all have ended" : "some were ended");
 }

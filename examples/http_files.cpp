@@ -4,12 +4,12 @@
 //     http_files 8080 /var/www --connections 1000 --header 5000 --idle 30000
 //
 // It shows a server in which every resource has a limit, so that a slow or malicious client costs
-// little: the number of connections, the size of a request's header, the time to send it, the time
-// between requests, and the time to take each part of an answer. On SIGUSR1 and at the end it
-// prints how often each limit was reached. SIGTERM lets running answers end within the grace time.
+// little: the number of connections, the size of a request's header, the time to send a header, the
+// time between requests, and the time to receive each part of a response. On SIGUSR1 and at the end
+// it prints how often each limit was reached. SIGTERM gives responses in progress a grace period.
 //
-// The content goes from the page cache to the socket through a pipe (splice(2)), so a connection
-// needs no buffer for it. The kernel keeps paths inside the folder (openat2(2), RESOLVE_BENEATH).
+// splice(2) moves the content from the page cache to the socket through a pipe, so a connection
+// needs no buffer for it. openat2(2) with RESOLVE_BENEATH refuses paths that leave the folder.
 
 #include "server.hpp"
 
@@ -44,15 +44,15 @@ using namespace std::chrono_literals;
 namespace {
 
 struct limits {
-    std::size_t connections = 0;            // 0: as many as there are descriptors for
+    std::size_t connections = 0;            // 0: as many as the descriptor limit allows
     std::size_t header_size = 8192;         // in bytes
     std::chrono::milliseconds header = 10s; // from the first byte of a request to its last
     std::chrono::milliseconds idle = 60s;   // between requests
-    std::chrono::milliseconds send = 30s;   // for each part of an answer
-    std::chrono::milliseconds grace = 5s;   // for running answers when the server stops
+    std::chrono::milliseconds send = 30s;   // for each part of a response
+    std::chrono::milliseconds grace = 5s;   // for responses in progress at a stop
 };
 
-constexpr std::size_t part_size = 65536; // of an answer
+constexpr std::size_t part_size = 65536; // of a response, in bytes
 
 struct counters {
     std::atomic<std::uint64_t> requests = 0;
@@ -265,7 +265,7 @@ task<int> send_file(net::socket& peer, const found_file& file, std::chrono::mill
     co_return 0;
 }
 
-/// Returns 0, or -errno if the connection has become unusable.
+/// Sends the response. Returns 0, or -errno if the connection has become unusable.
 task<int> answer(net::socket& peer, site& of, const request& asked, bool keep_alive) {
     found_file found;
     if (asked.method != "GET" && asked.method != "HEAD") {
@@ -295,8 +295,8 @@ task<bool> next_request_begins(net::socket& peer, reader& from, std::chrono::mil
         co_await timeout(peer.recv({&first, 1}, MSG_PEEK), idle) > 0;
 }
 
-/// The next request, or nullopt if the connection ends. Tells the client if it is too slow or if
-/// its header is too long.
+/// The next request, or nullopt if the connection ends. If the client is too slow, or its header is
+/// too long, sends an error first.
 task<std::optional<request>> next_request(net::socket& peer, reader& from, site& of,
                                           inplace_stop_token stopping) {
     if (!co_await with_stop_token(next_request_begins(peer, from, of.limit.idle), stopping)) {
@@ -316,7 +316,7 @@ task<std::optional<request>> next_request(net::socket& peer, reader& from, site&
             status = 431;
             ++of.count.header_too_long;
         } else {
-            co_return std::nullopt; // the connection was reset, or the server has to end
+            co_return std::nullopt; // the connection was reset, or the server is stopping
         }
     }
     co_await send_part(peer,
@@ -335,7 +335,7 @@ task<> session(net::socket peer, inplace_stop_token stopping, site& of) {
         const int sent = co_await answer(peer, of, *asked, keep_alive);
         if (sent == -ETIMEDOUT) {
             ++of.count.reader_too_slow;
-            (void)peer.set_linger(0s); // do not keep the unsent part in the kernel
+            (void)peer.set_linger(0s); // the kernel discards unsent data immediately
         }
         if (sent < 0 || !keep_alive) {
             break;

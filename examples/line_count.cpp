@@ -2,9 +2,9 @@
 //
 //     line_count *.cpp
 //
-// It shows a fan-out: the children of a scope share the list of files, each taking the next one
-// when it has finished one, so the number of open files is bounded by the number of children. A
-// child that fails, because a file is missing, cancels the others, and join() throws its exception.
+// It shows a fan-out: the children of a scope share the list of files. A child that has finished a
+// file takes the next one, so the number of children limits the number of open files. A child that
+// fails, because a file is missing, cancels the others, and join() throws the child's exception.
 
 #include <coil/coil.hpp>
 

@@ -1,14 +1,14 @@
-// A log processor: reads lines from files, the standard input ("-") and TCP clients, drops those
-// that do not contain a text, counts the rest by their first word, and writes them to a file that
-// is rotated.
+// A log processor: reads lines from files, the standard input ("-") and TCP clients. It drops lines
+// that do not contain a given text, counts the others by their first word, and writes them to a
+// file, which it rotates.
 //
 //     logs out.log --listen 5140 --file-size 10000000 --keep 5
 //     journalctl -f | logs errors.log --match error -
 //
-// It shows a pipeline with bounded memory. All sources put their lines into one bounded channel; if
-// the disk is slow, they wait, and TCP makes their senders wait. The writer takes the queued lines
-// and writes them with one call. SIGTERM ends the sources; the queued lines are still written. On
-// SIGUSR1 and at the end the program prints its figures: how often each limit was reached.
+// It shows a pipeline with bounded memory. All sources put their lines into one bounded channel. If
+// the disk is slow, the sources wait, and TCP makes the clients wait. The writer takes the queued
+// lines and writes them with one call. SIGTERM ends the sources; the queued lines are still
+// written. On SIGUSR1 and at the end the program prints how often each limit was reached.
 
 #include "server.hpp"
 
@@ -48,11 +48,11 @@ struct options {
     std::vector<std::string> inputs;
     std::size_t port = no_port;
     std::size_t file_size = 64 << 20;      // in bytes; then the file is rotated
-    std::size_t keep = 4;                  // old files
+    std::size_t keep = 4;                  // number of old files
     std::size_t queue = 1024;              // lines between the sources and the writer
     std::size_t line_length = 8192;        // in bytes
     std::size_t words = 1000;              // different first words that are counted
-    std::size_t clients = 0;               // 0: as many as there are descriptors for
+    std::size_t clients = 0;               // 0: as many as the descriptor limit allows
     std::chrono::milliseconds line = 300s; // until a client has sent a whole line
     std::chrono::milliseconds grace = 2s;  // for clients when the program stops
 };
@@ -81,7 +81,7 @@ public:
     }
     void close() noexcept { queue_.close(); }
 
-    /// Waits for a line, and returns it with those that are queued behind it, up to 64 KiB; empty
+    /// Waits for a line. Returns it together with the lines queued behind it, up to 64 KiB; empty
     /// at the end.
     task<std::string> take() {
         std::string batch = (co_await queue_.recv()).value_or("");
@@ -178,7 +178,7 @@ private:
     }
     task<> rotate() {
         (co_await file_.close()).value();
-        std::error_code ignored; // there may be fewer old files
+        std::error_code ignored; // some of the old files may not exist
         for (std::size_t i = limit_.keep; i > 0; --i) {
             co_await fs::rename(name_of(i - 1), name_of(i), ignored);
         }
@@ -194,7 +194,7 @@ private:
     std::size_t size_ = 0;
 };
 
-/// Ends when the pipeline is closed and empty.
+/// Returns when the pipeline is closed and empty.
 task<> write_lines(pipeline& from) {
     rotating_file to(from);
     while (true) {
@@ -207,8 +207,8 @@ task<> write_lines(pipeline& from) {
     co_await to.finish();
 }
 
-/// Puts the lines of a stream into the pipeline. Unless the limit is 0, each line must arrive
-/// within it; waiting for the writer does not count.
+/// Puts the lines of a stream into the pipeline. `limit` is the time for each line to arrive, not
+/// counting the wait for the writer; 0 disables it.
 template <byte_source Stream>
 task<> read_lines(Stream& from, pipeline& to, std::chrono::milliseconds limit) {
     buffered_reader in(from);
@@ -235,7 +235,7 @@ task<> read_client(net::socket peer, inplace_stop_token stopping, pipeline& to) 
             to.count_too_slow();
         } else if (e.code() == std::errc::message_size) {
             to.count_too_long();
-        } // otherwise the connection was reset, or the program stops
+        } // otherwise the connection was reset, or the program is stopping
     }
 }
 
@@ -261,7 +261,7 @@ task<> read_inputs(pipeline& to) {
 task<> read_all(runtime& rt, pipeline& to, std::shared_ptr<net::serve_meter> meter) {
     struct closer {
         pipeline& closed;
-        ~closer() { closed.close(); } // the writer ends when it has written what is queued
+        ~closer() { closed.close(); } // the writer still writes the queued lines, then ends
     };
     const closer at_end{to};
     if (to.wanted().port == no_port) {
@@ -295,8 +295,8 @@ task<> write_to_end(pipeline& from, writer_end& end) {
     co_await with_stop_token(write_lines(from), end.forced.get_token());
 }
 
-/// After a stop request the writer has the grace time to write what is queued: its output may be a
-/// pipe whose reader does not read.
+/// After a stop request the writer has the grace period to write what is queued. It might never end
+/// by itself: its output may be a pipe that is not read.
 task<> read_to_end(runtime& rt, pipeline& to, std::shared_ptr<net::serve_meter> meter,
                    writer_end& end) {
     std::exception_ptr error;
@@ -309,7 +309,7 @@ task<> read_to_end(runtime& rt, pipeline& to, std::shared_ptr<net::serve_meter> 
         try {
             co_await shield(timeout(end.reached.wait(), to.wanted().grace));
         } catch (const std::system_error&) {
-            std::fputs("logs: the output did not take all lines within the grace time\n", stderr);
+            std::fputs("logs: the output did not take all lines within the grace period\n", stderr);
             end.forced.request_stop();
         }
     }
@@ -318,7 +318,7 @@ task<> read_to_end(runtime& rt, pipeline& to, std::shared_ptr<net::serve_meter> 
     }
 }
 
-/// A stop request ends the sources, and later the writer.
+/// A stop request first ends the sources, then the writer.
 task<> run_pipeline(runtime& rt, pipeline& lines, std::shared_ptr<net::serve_meter> meter) {
     writer_end end;
     co_await when_all(shield(write_to_end(lines, end)),

@@ -4,14 +4,14 @@
 //     netcat localhost 9000 < backup.tar    connect; at the end of the input, shut down sending
 //     netcat -w 3 example.org 80            exit after three seconds without a transfer
 //     netcat -U /run/app.sock               a Unix socket; with -l, wait for a connection
-//     netcat -l -k -e 'sort -u' 9000        run a shell command for one connection after the other
+//     netcat -l -k -e 'sort -u' 9000        run a shell command for each connection, one at a time
 //     netcat -u 192.0.2.1 514               UDP: each read of the input is a datagram
-//     netcat --tls example.org 443          TLS, with a verified server; --unverified accepts any
+//     netcat --tls example.org 443          TLS; --unverified accepts any certificate of the server
 //     netcat --tls --cert c.pem --key k.pem -l 9000
 //
-// It shows two coroutines on one connection, name resolution, limits, and how to mix in calls that
-// io_uring does not speed up: where both ends allow it, splice(2) moves the data without copying
-// it, and coil only reports readiness.
+// It shows two coroutines on one connection, name resolution, limits, and how to use calls that
+// io_uring does not speed up: if both ends support splice(2), the program moves the data by that
+// call, without copying it, and coil only reports readiness.
 
 #include "netcat/arguments.hpp"
 #include "netcat/tls.hpp"
@@ -70,7 +70,7 @@ public:
         if (::pipe2(fds_, O_CLOEXEC) != 0) {
             fail(-errno, "pipe");
         }
-        ::fcntl(in(), F_SETPIPE_SZ, 1 << 20); // works with the default size if this fails
+        ::fcntl(in(), F_SETPIPE_SZ, 1 << 20); // if this fails, the pipe keeps its default size
     }
     pipe_between(const pipe_between&) = delete;
     pipe_between& operator=(const pipe_between&) = delete;
@@ -99,7 +99,7 @@ public:
         ::fcntl(peer_.native_handle(), F_SETFL, O_NONBLOCK);
     }
 
-    /// Runs until both sides have sent everything; if the input is a terminal, until the peer has.
+    /// Returns when both sides have sent everything; if the input is a terminal, when the peer has.
     task<> run() {
         join_handle<outcome> sending = spawn(send_input());
         std::exception_ptr trouble;
@@ -112,7 +112,7 @@ public:
         } catch (...) {
             trouble = std::current_exception();
         }
-        // The other coroutine uses this object, so it must end first.
+        // `sending` uses this object, so it must end before this function returns.
         if (!input_counts) {
             sending.cancel();
         }
@@ -212,8 +212,8 @@ private:
         }
     }
 
-    /// As copy_all(), without copying. Returns `unsuitable` if one of the two ends does not support
-    /// splice(2); all data read until then has been written.
+    /// As copy_all(), but by splice(2), without copying the data. Returns `unsuitable` if one of
+    /// the two ends does not support the call; all data read until then has been written.
     task<outcome> splice_all(end_point from, end_point to) {
         constexpr std::size_t size = std::size_t{1} << 20;
         std::optional<pipe_between> between;
@@ -270,9 +270,9 @@ private:
     clock::time_point last_move_ = clock::now();
 };
 
-/// What every connection needs.
+/// The settings for every connection.
 struct settings : arguments {
-    std::shared_ptr<const netcat::tls_settings> for_tls; // null: none
+    std::shared_ptr<const netcat::tls_settings> for_tls; // null: no TLS
 };
 
 task<net::socket> connect_locally(const arguments& args) {

@@ -1,13 +1,14 @@
-// proxy LISTEN HOST PORT: forwards every connection to another server, both ways, with half-close.
+// proxy LISTEN HOST PORT: forwards every connection to another server, in both directions. When one
+// side ends its stream, the other direction continues (half-close).
 //
 //     proxy 127.0.0.1:8080 example.org 80
 //     proxy unix:/run/front localhost 5432
 //     proxy --tls-cert cert.pem --tls-key key.pem 0.0.0.0:443 localhost 80
 //
-// With --tls-cert and --tls-key it terminates TLS: the clients' connections are encrypted, those to
-// the server are not. That needs OpenSSL when the examples are built (EXAMPLE_TLS).
+// With --tls-cert and --tls-key it terminates TLS: the connections of clients are encrypted, those
+// to the server are not. For this the examples must be built with OpenSSL (EXAMPLE_TLS).
 //
-// On SIGINT or SIGTERM it stops accepting; connected clients have five seconds to finish.
+// On SIGINT or SIGTERM it stops accepting, and connected clients have five seconds to finish.
 
 #include "server.hpp"
 
@@ -43,7 +44,7 @@ struct target {
 struct arguments {
     std::optional<net::endpoint> where;
     target to;
-    std::string certificate; // files; empty: no TLS
+    std::string certificate; // file names; empty: no TLS
     std::string key;
 };
 
@@ -56,7 +57,7 @@ task<> forward(Front& client, target to) {
     std::fflush(stdout);
 }
 
-/// Says why a connection has failed.
+/// Prints why a connection has failed.
 task<> report(task<> connection) {
     try {
         co_await std::move(connection);

@@ -4,16 +4,17 @@
 //     pstree_exec 9000 pstree -ap                 # echo | nc localhost 9000: the tree of processes
 //     pstree_exec --limit 2000 9000 wc -c
 //
-// A request is a line, which is the standard input of the command. The answer is a line that tells
-// how many bytes the command has printed, on both of its streams, and how it has ended; these bytes
-// follow. A client may send many requests, which are answered one after the other.
+// A request is a line, which becomes the standard input of the command. The answer begins with a
+// line that contains the number of bytes that the command has printed (on both of its streams) and
+// how the command has ended; then these bytes follow. A client may send many requests, which are
+// answered one after the other.
 //
 //     --processes N   at most N processes at a time (16); further requests wait
-//     --limit MS      a process that runs for longer is terminated, with all that it has started
+//     --limit MS      a process that runs for longer is terminated, with all its descendants
 //     --output BYTES  a process that prints more is terminated
 //
-// On SIGINT or SIGTERM it stops accepting; connected clients have five seconds to finish. Then it
-// cancels them, which terminates their processes.
+// On SIGINT or SIGTERM the server stops accepting, and connected clients have five seconds to
+// finish. Then it cancels the remaining sessions, which terminates their processes.
 
 #include "server.hpp"
 
@@ -91,7 +92,7 @@ task<> serve_client(net::socket client, const settings& with, counting_semaphore
         (co_await client.shutdown_write()).value();
     } catch (const std::system_error& e) {
         if (e.code() == std::errc::operation_canceled) {
-            throw; // the server stops
+            throw; // the server is stopping
         }
         std::fprintf(stderr, "pstree_exec: %s\n", e.what());
     }

@@ -12,11 +12,11 @@
 //     redis_ping 6379 --contexts 4 --stats
 //
 // With several contexts, each runs on its own thread. One context accepts and passes the
-// connections to all contexts in turn, so that each serves the same number; after that the threads
-// share nothing. (With an acceptor per context, which the echo example also shows, the kernel
-// distributes connections by a hash: some threads get 50 % more connections than others, and the
-// clients of those wait longer.) net::serve(), which the other servers use, has such acceptors, and
-// limits and a graceful stop for each connection; this program measures how fast a server is
+// connections to all contexts in turn, so that each context serves the same number; after that the
+// threads share nothing. (With an acceptor per context, as in the echo example, the kernel
+// distributes connections by a hash: some threads get 50 % more connections than others, and their
+// clients wait longer.) The other servers use net::serve(), which has an acceptor per context, and
+// limits and a graceful stop for each connection. This program measures how fast a server is
 // without them.
 
 #include <coil/coil.hpp>
@@ -44,8 +44,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// The counters of one context, on two cache lines of their own, because processors prefetch lines
-/// in pairs.
+/// The counters of one context. They have two cache lines to themselves, because processors
+/// prefetch lines in pairs.
 struct alignas(128) tally {
     std::uint64_t answered = 0;
 };
@@ -73,7 +73,7 @@ task<> serve(net::acceptor acceptor, runtime& contexts, std::vector<tally>& coun
     }
 }
 
-/// Stops the program. Stopping one context of a runtime stops them all.
+/// Stops the program after a signal. Stopping one context of a runtime stops all of its contexts.
 task<> stop_on_signal(const signal_set& signals) {
     co_await signals.next();
     this_context().stop();

@@ -3,9 +3,9 @@
 //     round_robin a=3 b=1 c=2
 //
 // It shows a run_loop: each coroutine has a number of steps, and each round runs one step of every
-// coroutine. The pushed coroutines have a minimal type of their own; the loop owns and destroys
-// them. A coil task runs in the same loop; while it waits for another thread, it takes no part in
-// the rounds.
+// coroutine. The coroutines that are pushed have a minimal type, defined here; the loop owns and
+// destroys them. A coil task runs in the same loop; while the task waits for another thread, it
+// takes no part in the rounds.
 
 #include <coil/coil.hpp>
 

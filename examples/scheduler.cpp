@@ -1,4 +1,5 @@
-// A thousand tasks of different kinds on all processors, and the figures of each context:
+// Runs a thousand tasks of different kinds on all processors, and prints the figures of each
+// context:
 //
 //     scheduler                     1000 tasks, one context per processor
 //     scheduler 5000 --contexts 2
@@ -163,7 +164,7 @@ task<std::uint64_t> mixed(unsigned number, runtime& contexts) {
     }
 }
 
-/// The results of tasks. Failed tasks have none; the first few messages are kept.
+/// The sum of the results of tasks, and the messages of the first few tasks that failed.
 struct outcome {
     std::uint64_t total = 0;
     std::vector<std::string> failures;
@@ -177,7 +178,7 @@ outcome add(outcome sum, outcome more) {
     return sum;
 }
 
-/// Catches exceptions, because one that leaves the task would stop all others.
+/// Catches exceptions, because an exception that left the task would stop all other tasks.
 task<outcome> caught(unsigned number, task<std::uint64_t> work) {
     outcome result;
     try {
@@ -268,7 +269,7 @@ int main(int argc, char** argv) try {
         return 2;
     }
     allow_many_descriptors();
-    std::signal(SIGPIPE, SIG_IGN); // for pipes whose reader has failed
+    std::signal(SIGPIPE, SIG_IGN); // a pipe may have lost its reader
     runtime contexts(args->contexts);
     const auto start = std::chrono::steady_clock::now();
     const outcome result = contexts.block_on(run_all(args->tasks, contexts));

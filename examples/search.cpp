@@ -3,9 +3,9 @@
 //     search TODO src include
 //     search -e 'co_(await|yield) ' examples
 //
-// It shows a pipeline: a walk finds files and sends them through a channel to a fixed number of
-// coroutines that read them, which bounds the number of open files. The lines of one file are
-// printed together. Files that contain a zero byte are not text and are skipped.
+// It shows a pipeline: a walk finds files and sends their names through a channel to a fixed number
+// of coroutines, which read the files. This limits the number of open files. The lines of one file
+// are printed together. Files that contain a zero byte are not text and are skipped.
 
 #include <coil/coil.hpp>
 

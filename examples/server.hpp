@@ -58,8 +58,8 @@ private:
     std::chrono::milliseconds* time_ = nullptr;
 };
 
-/// Takes "--NAME NUMBER" from the arguments of a program and puts the others into `words`. Returns
-/// whether all options are known and valid.
+/// Reads the options "--NAME NUMBER" from the arguments of a program, and puts the other arguments
+/// into `words`. Returns whether all options are known and valid.
 inline bool read_options(int argc, char** argv, std::initializer_list<number_option> known,
                          std::vector<std::string>& words) {
     for (int i = 1; i < argc; ++i) {
@@ -91,8 +91,8 @@ inline void use_all_descriptors() {
     }
 }
 
-/// The number of connections for which there are descriptors if each of them needs `each`, and
-/// the rest of the program `others`.
+/// The number of connections that the descriptor limit allows if each connection needs `each`
+/// descriptors, and the rest of the program `others`.
 inline std::size_t connections_for(std::size_t each, std::size_t others) {
     ::rlimit limit{};
     if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur <= others + each) {
@@ -101,7 +101,7 @@ inline std::size_t connections_for(std::size_t each, std::size_t others) {
     return (limit.rlim_cur - others) / each;
 }
 
-/// Prints the text, which may end with a newline, on lines of its own.
+/// Prints the text, and a newline unless the text ends with one.
 inline void print_line(const std::string& text) {
     std::printf("%s%s", text.c_str(), text.ends_with('\n') ? "" : "\n");
     std::fflush(stdout);

@@ -1,5 +1,5 @@
 // tail FILE: prints a file and then everything that is appended to it, like `tail -F -n +1`. If the
-// file is replaced (a log is rotated), it continues with the new one.
+// file is replaced, as in a log rotation, tail continues with the new file.
 
 #include <coil/coil.hpp>
 
@@ -25,7 +25,7 @@ public:
     task<io_result> shutdown_write() { co_return io_result(0); }
 };
 
-/// Opens the file with that name, if it exists.
+/// Opens the file with this name, if there is one.
 task<fs::file> open_if_there(fs::path p) {
     std::error_code ec;
     fs::file file = co_await fs::file::open(p, O_RDONLY, ec);

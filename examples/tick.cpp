@@ -2,8 +2,8 @@
 //
 //     tick 3
 //
-// It shows timers: sleep_until keeps the period however long printing takes, and a process that
-// waits uses no processor time.
+// It shows timers: with sleep_until the period does not depend on how long printing takes, and a
+// waiting process uses no CPU time.
 
 #include <coil/coil.hpp>
 

@@ -1,4 +1,4 @@
-// Sends every byte back, encrypted:
+// An echo server over TLS:
 //
 //     tls_echo 8443 cert.pem key.pem
 //     openssl s_client -connect localhost:8443 -CAfile cert.pem
@@ -70,7 +70,7 @@ int main(int argc, char** argv) try {
         std::fprintf(stderr, "usage: tls_echo PORT CERTIFICATE-FILE KEY-FILE\n");
         return 2;
     }
-    // Blocks SIGHUP, before any thread starts that would inherit the mask.
+    // Blocks SIGHUP. Must come before any thread is started, because threads inherit the mask.
     const signal_set hang_up{SIGHUP};
     const example::server_signals signals;
     const tls::context ctx = tls::context::server(argv[2], argv[3]);

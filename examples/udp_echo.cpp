@@ -5,7 +5,7 @@
 //     udp_echo 9000 --multishot    one datagram at a time, in buffers of a pool
 //
 // It receives and sends many datagrams per system call. With segmentation offload the kernel also
-// joins datagrams of one client and passes them through the network stack as one.
+// joins datagrams of one client and passes the joined datagram through the network stack.
 
 #include "server.hpp"
 
@@ -29,7 +29,7 @@ task<> echo_batches(const net::socket& s, bool offload) {
         if (const io_result n = co_await net::receive_batch(s, batch); n == -ECANCELED) {
             co_return;
         } else if (n < 0) {
-            continue; // the report that an earlier answer could not be delivered
+            continue; // an error report: an earlier answer could not be delivered
         }
         if (const io_result n = co_await net::send_batch(s, batch); n == -ECANCELED) {
             co_return;

@@ -7,7 +7,7 @@
 
 using namespace coil;
 
-/// A C library, which calls `done` on its own thread.
+/// A function of a C library. It calls `done` on a thread of the library.
 void look_up(int key, void (*done)(int value, void* user), void* user) {
     std::thread([=] { done(key * 2, user); }).detach();
 }

@@ -36,4 +36,4 @@ task<> co_main() {
     co_await background.join(5s);
 }
 
-int main() { coil::run(co_main()); } // a plain function that a context runs: co_spawn(co_main())
+int main() { coil::run(co_main()); } // if a context runs on this thread: co_spawn(co_main())

@@ -7,7 +7,7 @@ using namespace coil;
 using namespace std::chrono_literals;
 
 task<> heartbeat(int& beats) {
-    while (co_await sleep_for(1ms) == 0) { // not 0: asked to stop
+    while (co_await sleep_for(1ms) == 0) { // another result: asked to stop
         ++beats;
     }
 }

@@ -22,7 +22,7 @@ task<> tick(int& ticks) {
 task<> co_main() {
     int ticks = 0;
     auto ticker = spawn(tick(ticks));
-    // On a thread of a pool; this coroutine resumes here with the result, or the exception.
+    // Runs on a thread of a pool; this coroutine resumes here, with the result or the exception.
     const int n = co_await blocking([] { return slow_library_call(41); });
     ticker.cancel();
     co_await ticker;

@@ -1,4 +1,4 @@
-// Clean up with co_await, however the work ends: C++ has no asynchronous destructors.
+// Clean up with co_await, however the work ends. (C++ has no asynchronous destructors.)
 #include <coil/coil.hpp>
 
 #include <cstdio>

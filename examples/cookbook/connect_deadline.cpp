@@ -7,11 +7,11 @@
 using namespace coil;
 using namespace std::chrono_literals;
 
-/// A connected socket, or one that is false and whose error() says why.
+/// Returns a connected socket, or one that converts to false and whose error() is the reason.
 task<net::socket> connect(net::inet_address address, std::chrono::milliseconds limit) {
     net::socket s = net::socket::create_tcp(address.family());
     const int r = co_await timeout(s.connect(address), limit);
-    if (r < 0) { // -ETIMEDOUT: the limit has passed
+    if (r < 0) { // -ETIMEDOUT: the limit has expired
         co_return net::socket(r);
     }
     co_return s;

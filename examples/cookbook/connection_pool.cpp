@@ -1,4 +1,4 @@
-// A pool of connections: borrowed, and given back by a destructor.
+// A pool of connections. The destructor of a lease returns the connection to the pool.
 #include <coil/coil.hpp>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Either side ends a session: its reader, or a task that closes its queue. What is queued is sent.
+// The reader, or a task that closes the queue, ends a session. What is queued is still sent.
 #include <coil/coil.hpp>
 
 #include <cstdio>
@@ -14,7 +14,7 @@ task<> read_lines(net::socket& peer, channel<std::string>& queue) {
         co_await queue.send("you said " + std::string(*line) + "\n");
     }
     queue.close();
-    co_await event().wait(); // until the writer has sent the rest, which ends the session
+    co_await event().wait(); // until when_any cancels this: the writer has sent the rest
 }
 
 task<> write_lines(net::socket& peer, channel<std::string>& queue) {
@@ -34,7 +34,7 @@ task<> co_main() {
     co_await queue.send("the server stops\n");
     queue.close(); // or the client sends "quit", or closes its side
     char buf[256];
-    std::printf("%.*s", int(co_await ours.recv_all(buf)), buf); // all until the session has ended
+    std::printf("%.*s", int(co_await ours.recv_all(buf)), buf); // until the session has ended
 }
 
 int main() { coil::run(co_main()); }

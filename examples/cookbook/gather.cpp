@@ -9,7 +9,7 @@ using namespace coil;
 using namespace std::chrono_literals;
 
 task<int> square(int n) {
-    co_await sleep_for(1ms * (10 - n)); // later ones finish earlier
+    co_await sleep_for(1ms * (10 - n)); // the last one finishes first
     co_return n* n;
 }
 

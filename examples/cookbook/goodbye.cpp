@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 
 /// Returns 0 when the peer has ended its side too, or -errno.
 task<io_result> say_goodbye(net::socket& peer, channel<std::string>& queue) {
-    queue.close(); // takes no more; what is queued can still be received
+    queue.close(); // refuses further lines; queued ones can still be received
     while (const auto line = co_await queue.recv()) {
         if (const io_result sent = co_await peer.send_all(*line); sent < 0) {
             co_return sent;

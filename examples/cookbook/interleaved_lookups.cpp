@@ -14,7 +14,7 @@ lookup<std::size_t> position(const std::vector<int>& sorted, int key) {
     for (std::size_t size = sorted.size(); size > 0;) {
         const std::size_t half = size / 2;
         const int& middle = sorted[first + half];
-        co_await prefetch(&middle); // the other lookups run until it has arrived
+        co_await prefetch(&middle); // other lookups run until the element has arrived
         if (middle < key) {
             first += half + 1;
             size -= half + 1;

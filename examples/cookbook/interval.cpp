@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 task<> every(std::chrono::milliseconds interval, int times) {
     auto next = std::chrono::steady_clock::now();
     for (int i = 1; i <= times; ++i) {
-        next += interval; // from the schedule, not from when the last one was done
+        next += interval; // from the schedule, not from the current time
         if (co_await sleep_until(next) < 0) {
             co_return; // asked to stop
         }

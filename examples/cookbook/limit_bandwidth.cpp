@@ -13,7 +13,7 @@ task<> send_much(net::socket to) {
 }
 
 task<> receive_slowly(net::socket from) {
-    const auto start = context_clock::now(); // the world's clock
+    const auto start = context_clock::now(); // in a world: virtual time
     counting_stream all{std::move(from)};
     rate_limited slow{all, {.read = {.per_second = 10'000, .burst = 10'000}}};
     char buf[4096];

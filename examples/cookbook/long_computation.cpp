@@ -22,7 +22,7 @@ task<int> count_primes(int limit) {
 
 task<> counts_turns(int& turns) {
     const inplace_stop_token stop = co_await this_task::stop_token();
-    for (; !stop.stop_requested(); ++turns) { // yield() does not fail after a stop request, so ask
+    for (; !stop.stop_requested(); ++turns) { // yield() ignores stop requests
         co_await yield();
     }
 }

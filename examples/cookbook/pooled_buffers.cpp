@@ -10,7 +10,7 @@ task<std::size_t> count_bytes(net::socket peer, buffer_pool& pool) {
     std::size_t sum = 0;
     auto incoming = io::recv_multishot(peer.native_handle(), pool); // one request for all data
     while (auto chunk = co_await incoming.next()) {
-        sum += chunk->bytes().size(); // the buffer goes back when `chunk` is destroyed
+        sum += chunk->bytes().size(); // destroying `chunk` returns the buffer
     }
     co_return sum;
 }

@@ -1,4 +1,4 @@
-// A TCP proxy: copy bytes in both directions until both sides have ended.
+// A TCP proxy: copy bytes in both directions until both streams have ended.
 #include <coil/coil.hpp>
 
 #include <cstdio>

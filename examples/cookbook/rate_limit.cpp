@@ -15,7 +15,7 @@ class rate_limit {
 
 public:
     rate_limit(double per_second, double burst) : rate_(per_second), burst_(burst) {}
-    /// Waits for a token, in order, because the mutex is fair. Throws if the task is asked to stop.
+    /// Waits for a token. The mutex keeps the callers in order. Throws if asked to stop.
     task<> acquire() {
         const auto guard = co_await queue_.lock_guard();
         const std::chrono::duration<double> past = steady_clock::now() - last_;

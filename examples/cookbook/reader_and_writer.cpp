@@ -11,7 +11,7 @@ task<> read_requests(net::socket& peer, channel<std::string>& answers) {
     buffered_reader reader{peer};
     auto lines = reader.lines(4096);
     while (const auto line = co_await lines.next()) {
-        co_await answers.send("answer to " + std::string(*line) + "\n"); // waits if it is full
+        co_await answers.send("answer to " + std::string(*line) + "\n"); // waits while it is full
     }
     answers.close(); // the writer ends when it has sent the rest
 }

@@ -1,4 +1,4 @@
-// Send a part of a file over a socket, without copying it.
+// Send a part of a file over a socket. Larger parts are not copied through user space.
 #include <coil/coil.hpp>
 
 #include <cstdint>

@@ -30,8 +30,8 @@ inline coil::task<std::optional<std::int64_t>> ask_once(coil::net::inet_address 
 
 } // namespace detail
 
-/// Repeats the request until it is answered, across failures of the server and the network. Returns
-/// the sum after the request.
+/// Repeats the request until it is answered, also after failures of the server and the network.
+/// Returns the sum after the request.
 inline coil::task<std::int64_t> ask(coil::net::inet_address server, request asked) {
     using namespace std::chrono_literals;
     while (true) {

@@ -1,13 +1,13 @@
 // A network counter that never loses what it has acknowledged.
 //
-//     counter serve 7010 sum.log            the server, with the file it keeps the sum in
+//     counter serve 7010 sum.log            the server, and the file that stores the sum
 //     counter add 7010 alice 5              adds 5 and prints the sum; repeats until answered
 //     counter add 7010 alice 0              prints the sum
 //
 // The server may be killed, and the machine may lose power, at any moment: an acknowledged request
-// is on disk, and a repeated one counts once. tests/sim/counter_test.cpp tests this with the same
-// files (ledger.hpp, server.hpp, client.hpp) in the simulator, where machines crash and networks
-// fail, thousands of times: docs/guide/testing.md.
+// is on disk, and a repeated request counts once. tests/sim/counter_test.cpp tests this with the
+// same files (ledger.hpp, server.hpp, client.hpp) in the simulator, with thousands of crashes and
+// network failures: docs/guide/testing.md.
 
 #include "client.hpp"
 #include "server.hpp"
@@ -39,8 +39,8 @@ task<> serve_until(const signal_set& signals, net::acceptor& acceptor, const cha
     co_await when_any(counter::serve(acceptor, file), signals.next());
 }
 
-/// A client's requests must have increasing numbers across runs of this program, so the clock is
-/// used.
+/// A client's requests must have increasing numbers across runs of this program, so the numbers are
+/// taken from the clock.
 std::uint64_t next_number() {
     return static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch() /
                                       std::chrono::nanoseconds(1));

@@ -25,10 +25,10 @@ namespace counter {
 /// no_data_sync exists to show what goes wrong without it.
 enum class durability {
     full,
-    no_data_sync, ///< answers a request when it is written, not when it is on disk
+    no_data_sync, ///< acknowledges a request when it is written, before it is on disk
 };
 
-/// A persistent sum: each request is appended to a file and synchronized before it counts.
+/// A persistent sum: each request is appended to a file and synchronized before it is acknowledged.
 ///
 /// The file is a sequence of records, each with a checksum over everything before it. A record that
 /// a crash truncated, tore or lost ends the sequence. Requests after it were never acknowledged,

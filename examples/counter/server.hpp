@@ -12,7 +12,7 @@
 
 namespace counter {
 
-/// A ledger that many sessions share. A session holds `turn` while it uses `book`.
+/// A ledger that many sessions share. A session locks `turn` while it uses `book`.
 struct shared_ledger {
     coil::mutex turn;
     ledger book;
@@ -44,9 +44,10 @@ inline coil::task<> accept_all(coil::net::acceptor& acceptor, coil::scope& sessi
     }
 }
 
-/// Serves until cancelled or until a disk error, which ends all sessions and is thrown. Then call
-/// it again: opening the file determines what is on disk. The other examples use net::serve(),
-/// whose sessions fail independently; here the failure of one session must end all of them.
+/// Serves until cancelled or until a disk error. The error ends all sessions and is thrown; then
+/// call this again: opening the file determines what is on disk. The other examples use
+/// net::serve(), whose sessions fail independently; here the failure of one session must end all of
+/// them.
 inline coil::task<> serve(coil::net::acceptor& acceptor, std::filesystem::path file,
                           durability wanted = durability::full) {
     shared_ledger shared{{}, co_await ledger::open(std::move(file), wanted)};

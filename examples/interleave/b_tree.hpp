@@ -1,4 +1,5 @@
-// A static B-tree without pointers. Each level costs one cache miss: a node is two adjacent lines.
+// A static B-tree without pointers. A node is two adjacent cache lines, which the processor fetches
+// together, so each level costs one cache miss.
 #pragma once
 
 #include <coil/interleave/lookup.hpp>
@@ -21,7 +22,7 @@ public:
         std::uint32_t keys[keys_per_node];
     };
 
-    /// `nodes` belongs to the caller. fill() writes the keys.
+    /// The caller owns `nodes`. fill() writes the keys.
     explicit b_tree(std::span<node> nodes) noexcept : nodes_(nodes) {}
 
     /// Fills the tree with the values of `next()`, which must be ascending and less than `none`.

@@ -1,4 +1,4 @@
-// A linked list in random order: nothing but dependent misses.
+// A linked list in random order: every hop is a cache miss that depends on the previous one.
 #pragma once
 
 #include <coil/interleave/lookup.hpp>
@@ -35,7 +35,7 @@ inline std::uint64_t value_after(const link* from, int hops) noexcept {
     return from->value;
 }
 
-/// The same as a coil::lookup.
+/// The same walk as a coil::lookup.
 inline coil::lookup<std::uint64_t> find_value_after(const link* from, int hops) {
     for (int i = 0; i < hops; ++i) {
         co_await coil::prefetch(from);

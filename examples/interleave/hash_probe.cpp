@@ -1,5 +1,5 @@
-// Probes of a large hash table with chains, half of them for keys that it contains: plain, and 16
-// lookups at a time.
+// Lookups in a large hash table with chains, half of them for keys that the table contains: plain,
+// and 16 at a time.
 //
 //     hash_probe [MIB [COUNT [WIDTH]]]
 

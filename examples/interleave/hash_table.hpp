@@ -1,4 +1,5 @@
-// A hash table with chains: a miss for the bucket and one for each entry of its chain.
+// A hash table with chains: a lookup costs a cache miss for the bucket and one for each entry of
+// its chain.
 #pragma once
 
 #include <coil/interleave/lookup.hpp>
@@ -19,7 +20,7 @@ public:
         const entry* next;
     };
 
-    /// `buckets` has a power of two elements, all null. Both belong to the caller.
+    /// The number of `buckets` is a power of two, and all are null. The caller owns both arrays.
     hash_table(std::span<const entry*> buckets, std::span<entry> entries) noexcept
         : buckets_(buckets), entries_(entries), shift_(64 - std::countr_zero(buckets.size())) {}
 
@@ -39,7 +40,7 @@ public:
         return 0;
     }
 
-    /// The same as a coil::lookup.
+    /// The same lookup as a coil::lookup.
     [[nodiscard]] coil::lookup<std::uint64_t> find_value(std::uint64_t key) const {
         const entry* const* bucket = &buckets_[bucket_of(key)];
         co_await coil::prefetch(bucket);

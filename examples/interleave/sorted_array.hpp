@@ -1,4 +1,4 @@
-// Binary search in a sorted array: one miss per halving, each depending on the one before.
+// Binary search in a sorted array: each halving is a cache miss that depends on the previous one.
 #pragma once
 
 #include <coil/interleave/lookup.hpp>
@@ -20,7 +20,7 @@ inline std::size_t position(sorted_array sorted, std::uint32_t key) {
 /// The elements that are left at the end lie in one or two cache lines.
 inline constexpr std::size_t last_elements = 16;
 
-/// The same as a coil::lookup.
+/// The same search as a coil::lookup.
 inline coil::lookup<std::size_t> find_position(sorted_array sorted, std::uint32_t key) {
     const std::uint32_t* first = sorted.data();
     std::size_t size = sorted.size();

@@ -17,8 +17,8 @@ namespace netcat {
 
 struct arguments {
     bool listen = false;
-    bool local = false; // a Unix socket, whose path is `port`
-    bool keep = false;  // further connections
+    bool local = false; // a Unix socket; `port` is its path
+    bool keep = false;  // accept further connections
     bool datagrams = false;
     tls_options tls;
     std::string command;

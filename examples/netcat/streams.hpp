@@ -1,5 +1,5 @@
-// Standard input and output on one side, any byte_stream on the other. For TCP and Unix sockets
-// netcat.cpp has a faster way.
+// Connects standard input and output to any byte_stream. For TCP and Unix sockets netcat.cpp has a
+// faster way.
 #pragma once
 
 #include <coil/coil.hpp>
@@ -16,11 +16,11 @@ namespace netcat {
 
 using namespace coil;
 
-/// What a connection over a byte_stream needs to know.
+/// The settings of a connection over a byte_stream.
 struct stream_options {
-    std::chrono::nanoseconds idle; // ends the program when nothing was transferred for so long
+    std::chrono::nanoseconds idle; // the program ends after this time without a transfer
     std::size_t input_piece = std::size_t{64} << 10; // the most that one read of the input returns
-    bool has_end = true; // false: datagrams, which have no end, and of which one may be empty
+    bool has_end = true; // false: datagrams; an empty one is not the end
 };
 
 template <byte_stream Stream>
@@ -51,10 +51,10 @@ task<> receive_output(Stream& peer, stream_options options) {
 template <byte_stream Stream>
 task<> send_input_and_wait(Stream& peer, stream_options options) {
     co_await send_input(peer, options);
-    co_await sleep_for(std::chrono::years(1)); // until the peer has ended, too
+    co_await sleep_for(std::chrono::years(1)); // until run() cancels it: the peer has ended
 }
 
-/// Runs until both sides have sent everything; if the input is a terminal, until the peer has.
+/// Returns when both sides have sent everything; if the input is a terminal, when the peer has.
 template <byte_stream Stream>
 task<> converse(Stream& stream, stream_options options) {
     idle_limited peer{stream, options.idle};

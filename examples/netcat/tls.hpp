@@ -1,4 +1,4 @@
-// netcat --tls. EXAMPLE_TLS is 0 if there was no OpenSSL when the examples were built.
+// netcat --tls. EXAMPLE_TLS is 0 if the examples were built without OpenSSL.
 #pragma once
 
 #include "streams.hpp"
@@ -18,14 +18,14 @@ namespace netcat {
 
 struct tls_options {
     bool enabled = false;
-    bool unverified = false; // accept every server
-    std::string certificate; // of a server, a file
+    bool unverified = false; // accept any certificate of the server
+    std::string certificate; // the certificate file of a server
     std::string key;
 };
 
 #if EXAMPLE_TLS
 
-/// The settings of every connection. Reads the files.
+/// Reads the certificate files. Contains the settings of every connection.
 class tls_settings {
 public:
     tls_settings(const tls_options& options, bool is_server)

@@ -16,7 +16,7 @@
 
 namespace netcat {
 
-/// The size that nc(1) uses. A piece of 64 KiB would exceed the largest UDP payload.
+/// The size of a read that nc(1) uses. 64 KiB would exceed the largest UDP payload.
 inline constexpr std::size_t input_piece = std::size_t{16} << 10;
 inline constexpr std::size_t largest_datagram = std::size_t{64} << 10;
 
@@ -24,7 +24,7 @@ inline task<> converse_by_datagrams(net::socket peer, std::chrono::nanoseconds i
     co_await converse(peer, {.idle = idle, .input_piece = input_piece, .has_end = false});
 }
 
-/// Waits for a datagram and talks to its sender, and to no other.
+/// Waits for a datagram, and from then on talks only to its sender.
 inline task<> listen_for_datagrams(net::endpoint local, std::chrono::nanoseconds idle) {
     net::socket socket = net::socket::create_udp(local.family());
     socket.bind(local).value();
@@ -37,7 +37,7 @@ inline task<> listen_for_datagrams(net::endpoint local, std::chrono::nanoseconds
     co_await converse_by_datagrams(std::move(socket), idle);
 }
 
-/// Connecting reports nothing: a closed port is an error of a later call.
+/// Connecting a UDP socket sends nothing, so a closed port is reported by a later call.
 inline task<net::socket> connect_for_datagrams(std::string host, std::string port) {
     const net::inet_address address = (co_await net::resolve(host, port)).front();
     net::socket socket = net::socket::create_udp(address.family());

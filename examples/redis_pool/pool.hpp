@@ -26,7 +26,7 @@ struct limits {
     std::size_t connections = 4;
     std::size_t waiters = 1000;                  // commands that wait for a connection
     std::size_t depth = 32;                      // unanswered commands on a connection
-    std::size_t answer_size = 1 << 20;           // in bytes
+    std::size_t answer_size = 1 << 20;           // the largest answer, in bytes
     std::chrono::milliseconds command = 1s;      // from execute() to the answer
     std::chrono::milliseconds connect = 1s;      // for an attempt to connect
     std::chrono::milliseconds back_off = 50ms;   // before the second attempt; then it doubles
@@ -35,11 +35,11 @@ struct limits {
 
 struct counters {
     std::uint64_t answered = 0;
-    std::uint64_t refused = 0;   // too many waiters
+    std::uint64_t refused = 0;   // too many commands waited
     std::uint64_t timed_out = 0; // no answer within the limit
     std::uint64_t lost = 0;      // the connection failed before the answer
     std::uint64_t connected = 0;
-    std::uint64_t failures = 0; // of connections and attempts to connect
+    std::uint64_t failures = 0; // failed connections and attempts to connect
 };
 
 using clock = std::chrono::steady_clock;
@@ -54,7 +54,7 @@ struct command {
     event done;
 };
 
-/// The connection's share of a command. Its destructor notifies the waiting task.
+/// The connection's reference to a command. Its destructor notifies the waiting task.
 class ticket {
 public:
     explicit ticket(std::shared_ptr<command> of) noexcept : command_(std::move(of)) {}
@@ -82,10 +82,10 @@ public:
 
     [[nodiscard]] const counters& count() const noexcept { return count_; }
 
-    /// Sends a command, which may be any text in redis' protocol that has one answer. Returns the
-    /// answer as redis sent it, even if it is an error. Throws std::system_error:
-    /// resource_unavailable_try_again: too many commands wait; timed_out; connection_reset: the
-    /// connection was lost. In the last two cases redis may have executed the command.
+    /// Sends a command: any text in redis' protocol that has one answer. Returns the answer as
+    /// redis sent it, even if it is an error. Throws std::system_error with
+    /// resource_unavailable_try_again if too many commands wait, timed_out, or connection_reset if
+    /// the connection was lost. In the last two cases redis may have executed the command.
     task<std::string> execute(std::string text) {
         drop_expired();
         if (waiting_.size() >= limit_.waiters) {
@@ -111,7 +111,8 @@ public:
         co_return std::move(asked->answer);
     }
 
-    /// Maintains the connections: replaces failed ones, with a delay that grows if they fail again.
+    /// Keeps the connections open: replaces a failed connection, with a delay that grows with each
+    /// failure in a row.
     task<> run() {
         supervisor connections{{.on_failure = [this](const std::exception_ptr&, std::string_view) {
             ++count_.failures;
@@ -129,7 +130,7 @@ public:
 private:
     using reader = buffered_reader<net::socket&>;
 
-    /// The unanswered commands on a connection.
+    /// The commands that were sent on a connection and have no answer yet.
     struct pipeline {
         explicit pipeline(std::size_t depth) : room(static_cast<std::ptrdiff_t>(depth)) {}
 
@@ -137,7 +138,7 @@ private:
         channel<ticket> commands{unbounded};
     };
 
-    /// Runs a connection until it fails.
+    /// Connects, and runs the connection until it fails.
     task<> keep_connection() {
         net::socket server = co_await net::connect(host_, port_, limit_.connect);
         (void)server.set_no_delay(true);
@@ -148,7 +149,8 @@ private:
         throw std::system_error(std::make_error_code(std::errc::connection_reset));
     }
 
-    /// A broken connection usually fails in two of its tasks; once is enough.
+    /// Ignores the exception: a broken connection usually fails in two of its tasks, and
+    /// keep_connection() reports the failure once.
     static task<> until_failure(task<> work) {
         try {
             co_await std::move(work);
@@ -157,7 +159,8 @@ private:
         }
     }
 
-    /// All commands have the same limit, so the oldest ones expire first.
+    /// Drops waiting commands whose deadline has passed. All commands have the same limit, so the
+    /// oldest ones expire first.
     void drop_expired() {
         while (!waiting_.empty() && waiting_.front().deadline() <= clock::now()) {
             waiting_.pop_front();
@@ -169,7 +172,7 @@ private:
         while (true) {
             co_await ready_.acquire();
             drop_expired();
-            if (!waiting_.empty()) { // it may have been dropped after the permit was given
+            if (!waiting_.empty()) { // the command may have expired meanwhile
                 ticket next = std::move(waiting_.front());
                 waiting_.pop_front();
                 co_return next;
@@ -179,7 +182,7 @@ private:
 
     task<> send_commands(net::socket& server, pipeline& sent) {
         while (true) {
-            co_await sent.room.acquire(); // before the command is taken from the other connections
+            co_await sent.room.acquire(); // first, so that a full connection takes no command
             ticket next = co_await next_command();
             const std::string text = next.text();
             sent.commands.try_send(std::move(next));
@@ -187,8 +190,8 @@ private:
         }
     }
 
-    /// Answers come in the order of the commands. A connection whose answer is late is given up,
-    /// because an answer that arrives later could be taken for that of another command.
+    /// Answers arrive in the order of the commands. If an answer is late, the connection is closed,
+    /// because the answer could later be taken for that of another command.
     task<> receive_answers(net::socket& server, pipeline& sent) {
         reader from(server);
         while (auto oldest = co_await sent.commands.recv()) {
@@ -239,7 +242,7 @@ private:
         }
     }
 
-    /// Ends when redis closes the connection, even while no command is in flight.
+    /// Returns when redis closes the connection, even while no command is in flight.
     static task<> notice_end(net::socket& server) {
         co_await io::poll(server.native_handle(), POLLRDHUP);
     }
@@ -249,7 +252,7 @@ private:
     const limits limit_;
     counters count_;
     std::deque<ticket> waiting_;
-    counting_semaphore<> ready_{0}; // a permit for each of them
+    counting_semaphore<> ready_{0}; // one permit for each waiting command
 };
 
 } // namespace redis

@@ -4,10 +4,11 @@
 //     printf 'SET color blue\r\nGET color\r\n' | nc -N localhost 7379
 //
 // A client sends inline commands, one per line, and receives redis' answers. pool.hpp is the client
-// of redis: a pool of connections on which commands are pipelined, a bound on the commands that
-// wait, a deadline for each, and reconnecting with growing delays. A command that cannot be
-// executed is answered with an error, immediately or at its deadline, so clients do not pile up
-// behind a slow redis. On SIGUSR1 and at the end the program prints how often each limit was hit.
+// of redis: a pool of connections with pipelined commands, a limit on the number of waiting
+// commands, a deadline for each command, and reconnecting with growing delays. If a command cannot
+// be executed, its client gets an error, immediately or at the deadline, so clients do not pile up
+// behind a slow redis. On SIGUSR1 and at the end the program prints how often each limit was
+// reached.
 
 #include "../server.hpp"
 #include "pool.hpp"
@@ -34,11 +35,11 @@ using namespace std::chrono_literals;
 namespace {
 
 struct limits {
-    std::size_t clients = 0;               // 0: as many as there are descriptors for
+    std::size_t clients = 0;               // 0: as many as the descriptor limit allows
     std::size_t line_length = 4096;        // in bytes
     std::chrono::milliseconds line = 300s; // until a client has sent a whole line
-    std::chrono::milliseconds send = 5s;   // until a client has taken an answer
-    std::chrono::milliseconds grace = 2s;  // for running commands when the program stops
+    std::chrono::milliseconds send = 5s;   // until a client has received an answer
+    std::chrono::milliseconds grace = 2s;  // for commands in progress at a stop
 };
 
 /// "GET x" in redis' protocol: "*2\r\n$3\r\nGET\r\n$1\r\nx\r\n"; empty if the line has no word.
@@ -77,7 +78,7 @@ task<std::optional<std::string>> next_command(reader& from, const limits& limit)
     co_return line ? std::optional(encode(*line)) : std::nullopt;
 }
 
-/// When the server stops, a running command is still answered.
+/// When the server stops, a command in progress is still answered.
 task<> session(net::socket peer, inplace_stop_token stopping, redis::pool& pool,
                const limits& limit) {
     reader from(peer, 1024);
@@ -90,7 +91,7 @@ task<> session(net::socket peer, inplace_stop_token stopping, redis::pool& pool,
             (co_await timeout(peer.send_all(answer), limit.send)).value();
         }
     } catch (const std::system_error&) {
-        // It was too slow, sent too long a line, reset the connection, or the server stops.
+        // The client was too slow, its line too long, or its connection reset; or the server stops.
         (void)peer.set_linger(0s);
     }
 }

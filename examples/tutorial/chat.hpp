@@ -23,10 +23,10 @@ struct limits {
     std::size_t clients = 1000;            // at a time
     std::size_t line_length = 512;         // in bytes
     std::size_t queued_lines = 64;         // for a client that reads slowly
-    std::chrono::milliseconds idle = 300s; // without a line from a client
-    std::chrono::milliseconds send = 5s;   // until a client has taken a line
+    std::chrono::milliseconds idle = 300s; // until a client has sent a line
+    std::chrono::milliseconds send = 5s;   // until a line has been sent to a client
     std::chrono::milliseconds pace = 1ms;  // between two lines of the room
-    std::chrono::milliseconds linger = 1s; // until a client has closed its side at the end
+    std::chrono::milliseconds linger = 1s; // until the client has closed its side
     std::chrono::milliseconds grace = 5s;  // for clients when the server stops
 };
 
@@ -56,7 +56,7 @@ public:
 private:
     net::socket& from_;
     std::size_t longest_;
-    std::string received_; // what next() has not returned yet
+    std::string received_; // received, and not yet returned by next()
 };
 
 using line_queue = channel<std::string>;
@@ -144,7 +144,7 @@ private:
 inline task<> read_lines(net::socket& peer, room& chat) {
     line_reader lines(peer, chat.limit().line_length);
     const auto idle = chat.limit().idle;
-    const auto name = co_await timeout(lines.next(), idle); // throws when the time is up
+    const auto name = co_await timeout(lines.next(), idle); // throws timed_out
     if (!name) {
         co_return;
     }
@@ -184,7 +184,7 @@ inline task<> session(net::socket peer, room& chat) {
         }
         co_await timeout(hang_up(peer), chat.limit().linger);
     } catch (const std::exception&) {
-        co_return; // a client that is too slow ends its own session and no other
+        co_return; // a client that is too slow ends only its own session
     }
 }
 // [/session]
@@ -202,7 +202,7 @@ inline task<> accept_all(net::acceptor ac, scope& sessions, room& chat) {
 }
 
 /// Serves until `stop` is set. Then it accepts no more clients, and lets each session send what is
-/// queued for its client. Sessions that have not ended after the grace time are cancelled.
+/// queued for its client. Sessions that have not ended after the grace period are cancelled.
 inline task<> serve(net::acceptor ac, room& chat, event& stop) {
     scope sessions;
     co_await when_any(accept_all(std::move(ac), sessions, chat), stop.wait());

@@ -33,7 +33,7 @@ public:
 
 private:
     net::socket& from_;
-    std::string received_; // what next() has not returned yet
+    std::string received_; // received, and not yet returned by next()
 };
 // [/line_reader]
 

@@ -33,7 +33,7 @@ public:
 
 private:
     net::socket& from_;
-    std::string received_; // what next() has not returned yet
+    std::string received_; // received, and not yet returned by next()
 };
 
 // [room]
@@ -55,6 +55,7 @@ struct room {
 task<> read_lines(net::socket& peer, room& chat) {
     line_reader lines(peer);
     const std::optional<std::string> name = co_await lines.next();
+    // Without a name the stream has ended, so there is no line either.
     while (const std::optional<std::string> line = co_await lines.next()) {
         chat.say(*name + ": " + *line + "\n");
     }

@@ -19,8 +19,8 @@ struct limits {
     std::size_t clients = 100;            // at a time
     std::size_t line_length = 512;        // in bytes
     std::size_t queued_lines = 64;        // for a client that reads slowly
-    std::chrono::milliseconds idle = 60s; // without a line from a client
-    std::chrono::milliseconds send = 5s;  // until a client has taken a line
+    std::chrono::milliseconds idle = 60s; // until a client has sent a line
+    std::chrono::milliseconds send = 5s;  // until a line has been sent to a client
     std::chrono::milliseconds pace = 1ms; // between two lines of the room
 };
 // [/limits]
@@ -52,7 +52,7 @@ public:
 private:
     net::socket& from_;
     std::size_t longest_;
-    std::string received_; // what next() has not returned yet
+    std::string received_; // received, and not yet returned by next()
 };
 // [/line_reader]
 
@@ -96,7 +96,7 @@ private:
 // [session]
 task<> read_lines(net::socket& peer, room& chat) {
     line_reader lines(peer, chat.limit.line_length);
-    const auto name = co_await timeout(lines.next(), chat.limit.idle); // throws when time is up
+    const auto name = co_await timeout(lines.next(), chat.limit.idle); // throws timed_out
     if (!name) {
         co_return;
     }
@@ -122,7 +122,7 @@ task<> session(net::socket peer, room& chat) {
     try {
         co_await when_any(read_lines(peer, chat), write_lines(peer, member.lines(), chat.limit));
     } catch (const std::exception&) {
-        co_return; // a client that is too slow ends its own session and no other
+        co_return; // a client that is too slow ends only its own session
     }
 }
 // [/session]

@@ -25,9 +25,9 @@ int main(int argc, char** argv) try {
     runtime rt; // a context for each processor
     net::inet_address address{static_cast<std::uint16_t>(port)};
     for (std::size_t i = 0; i < rt.size(); ++i) {
-        // Each context has an acceptor of its own; the kernel spreads the connections.
+        // Each context has an acceptor of its own; the kernel distributes the connections.
         net::acceptor ac(address, {.reuse_port = true});
-        address = ac.local_address(); // if the port was 0: the others use that of the first
+        address = ac.local_address(); // with port 0: the port that the first acceptor got
         rt.context(i).co_spawn(chat::serve(std::move(ac), room, stop));
     }
     rt.context(0).co_spawn(set_at_signal(signals, stop));

@@ -46,7 +46,7 @@ bool all_clients_hear(std::uint64_t seed) {
     chat::room room{chat::limits{}}; // objects that tasks refer to are declared before the world
     event stop;
     sim::world_options options;
-    options.faults = sim::fault_plan::timing(); // no error for a correct program
+    options.faults = sim::fault_plan::timing(); // only faults that the runtime hides from a program
     sim::world w(seed, options);
     sim::host& server = w.host("server");
     server.co_spawn(serve(room, stop));
