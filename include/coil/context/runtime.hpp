@@ -151,17 +151,17 @@ public:
     void execute(F&& f) {
         next().execute(std::forward<F>(f));
     }
-    /// Runs an executor's work on a context selected by the dispatcher, whose exceptions propagate.
-    /// A shutdown drops the work.
+    /// Runs an executor's work on a context selected by the dispatcher. An exception of the
+    /// dispatcher propagates. A shutdown drops the work.
     template <std::derived_from<detail::queue_node> Work>
     void submit(Work& work) {
         next().submit(work);
     }
 
-    /// Runs until every task on every context is done or stop() is called. After an earlier stop()
-    /// it shuts down immediately. Context 0 runs on the calling thread, the others on threads of
-    /// their own. Rethrows the exception with which a context failed. One call at a time; may be
-    /// called again.
+    /// Runs until every task on every context is done or stop() is called. If stop() was called
+    /// since the last run, it shuts down immediately. Context 0 runs on the calling thread, the
+    /// others on threads of their own. Rethrows the exception with which a context failed. One call
+    /// at a time; may be called again.
     void run();
 
     /// Runs `work` and returns its value or throws its exception. If run() or another block_on() is

@@ -12,8 +12,8 @@
 #include <sys/epoll.h>
 
 // epoll(7), for code that already uses it; to watch a single descriptor use io::poll. Every
-// function only describes the call; co_await starts it and returns an io_result: a value ≥ 0 or
-// -errno.
+// function except epoll_create1 only describes the call; co_await starts it and returns an
+// io_result: a value ≥ 0 or -errno.
 
 namespace coil::io {
 
@@ -34,7 +34,8 @@ inline operation epoll_ctl(int epfd, int op, int fd, ::epoll_event* event) noexc
 ///
 /// IORING_OP_EPOLL_WAIT (Linux 6.15). Older kernels: poll(2) through the ring, then the system
 /// call. The result is then 0 if another thread took the events in between, a direct descriptor
-/// fails with -EOPNOTSUPP, and in the middle of a chain the events stay in the set.
+/// fails with -EOPNOTSUPP, and in the middle of a chain the system call is not made, so the events
+/// stay in the set.
 inline io_awaitable<detail::epoll_wait_element>
 epoll_wait(descriptor epfd, std::span<::epoll_event> events) noexcept {
     return io_awaitable<detail::epoll_wait_element>(

@@ -20,7 +20,7 @@ namespace coil {
 /// it. Over a tls::stream it counts what the program reads and writes; as the transport of a
 /// tls::basic_stream it counts what is on the wire.
 ///
-/// Threading: on one context at a time, also for the counters; one read and one write may be in
+/// Threading: on one context at a time, including the counters; one read and one write may be in
 /// flight together. Cancellation and errors: the stream's own.
 template <class Stream>
 class counting_stream {

@@ -12,8 +12,8 @@
 
 struct epoll_event;
 
-// Builders of submission entries: the basis of all other builders, and the operations on the ring
-// itself, on time, readiness, processes and futexes. Include prep.hpp for all of them.
+// Builders of submission entries for operations on the ring itself, time, readiness, processes and
+// futexes. Include prep.hpp for all builders.
 //
 // A builder takes the arguments of the system call of the same name, in the same order, and returns
 // the whole entry by value; `user_data` is 0 and `flags` holds what the operation itself needs.

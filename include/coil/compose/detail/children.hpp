@@ -146,7 +146,7 @@ private:
     std::size_t in_use_ = 0; // all of them, until their destruction begins
 };
 
-/// Whether the elements outlive the range: it is named, or it is a view of a named range.
+/// Whether the elements outlive the argument: it is an lvalue, or a view that does not own them.
 template <class Range>
 inline constexpr bool leaves_elements =
     std::is_lvalue_reference_v<Range> || std::ranges::borrowed_range<Range> ||
@@ -154,7 +154,8 @@ inline constexpr bool leaves_elements =
      // a view is copied in O(1) or not at all, so if it is copyable it does not own its elements
      std::copyable<std::remove_cv_t<Range>>);
 
-/// How the elements of a range are stored: by reference if they outlive it, otherwise by value.
+/// How the elements of a range are stored: by reference if they outlive the argument, otherwise by
+/// value.
 template <class Range>
 using kept_element =
     std::conditional_t<leaves_elements<Range> &&

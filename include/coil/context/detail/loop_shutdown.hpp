@@ -32,11 +32,11 @@ public:
     [[nodiscard]] bool is_active() const noexcept { return active_; }
     /// Executes a whole shutdown, or the rest of one that turn() has begun.
     void run() noexcept;
-    /// Executes one step without waiting, because other loops on this thread may need turns to make
-    /// progress. So shutdowns of several loops do not nest.
+    /// Executes steps until the next one would have to wait, then returns: the loops that it waits
+    /// for may be on this thread, and need turns to make progress.
     [[nodiscard]] turn_report turn() noexcept;
 
-    /// While it exists, the loop counts as shutting down, and what is in flight is being cancelled.
+    /// While it exists, is_active() returns true, even outside run() and turn().
     class as_active {
     public:
         explicit as_active(loop_shutdown& s) noexcept

@@ -10,8 +10,9 @@
 
 #include <unistd.h>
 
-// Synchronous calls, which go to the backend of the calling coroutine's context. Elsewhere (on a
-// plain thread or in the blocking pool) they go to Linux.
+// Synchronous calls. In a coroutine they go to the backend of its context, and in a function that a
+// simulated world runs on behalf of a context (blocking(), a thread pool) to the backend of that
+// context. On all other threads they go to Linux.
 
 namespace coil::detail {
 

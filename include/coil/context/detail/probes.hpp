@@ -35,7 +35,7 @@ extern observers all_observers __asm__("coil_observers"); // the name in the pro
     return __atomic_load_n(&all_observers.trace, __ATOMIC_RELAXED) != 0;
 }
 
-// These are called only while is_tracing() or is_observed() returns true.
+// The note_ functions are called only while is_tracing() or is_observed() returns true.
 
 /// The committed entries of a ring are about to be submitted. `seen`: see for_each_ready_sqe().
 void note_submissions(uring::ring& ring, std::uint32_t& seen) noexcept;

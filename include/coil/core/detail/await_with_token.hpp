@@ -15,7 +15,7 @@ template <class Token>
 concept any_stop_token =
     std::same_as<Token, std::stop_token> || std::same_as<Token, inplace_stop_token>;
 
-/// A template, because std::stop_callback is only declared here.
+/// A template, because std::stop_callback may be an incomplete type here.
 template <std::same_as<std::stop_token> Token>
 auto stop_by(const Token& token, inplace_stop_source& source) {
     const auto stop = [&source]() noexcept { source.request_stop(); };

@@ -20,8 +20,8 @@ namespace coil::detail {
 [[nodiscard]] const std::system_error& wait_cancelled(const char* name);
 
 /// A coroutine that waits in a basic_wait_queue; part of its frame. The owner of the combining lock
-/// may access it from any thread until all outstanding notices were delivered. They are delivered
-/// on the waiter's own thread.
+/// may access it from any thread until all outstanding notices have been delivered. They are
+/// delivered on the waiter's own thread.
 ///
 /// The constructor writes nothing but what the base class needs: most awaits complete immediately,
 /// and the members are initialised when a wait begins (describe(), then wait_in()).

@@ -63,7 +63,7 @@ void offer_socket(connection<Transport>& c) {
     co_return io_result(0);
 }
 
-/// Sends output that is a record of a type other than application data: bytes, or -errno.
+/// Sends output whose record type is not application data. Returns the bytes sent, or -errno.
 template <class Transport>
 COIL_CORO_WRAPPER task<io_result> send_typed(connection<Transport>& c, int flags) {
     int fd = -1; // only a socket has such output
@@ -219,7 +219,7 @@ task<io_result> accept(connection<Transport>& c) {
 template <class Transport>
 [[gnu::noinline]] task<io_result> receive_and_flush(connection<Transport>& c, unsigned seen) {
     if (c.engine.has_output() && c.engine.send_lock.try_lock()) {
-        c.engine.send_lock.unlock(); // otherwise a coroutine is sending all of it
+        c.engine.send_lock.unlock(); // if it was locked, its owner sends all output
         const auto first = co_await when_any(receive(c, seen), flush(c));
         if (first.index == 0) {
             co_return std::get<0>(first.value);

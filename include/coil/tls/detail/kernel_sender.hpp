@@ -62,7 +62,8 @@ private:
     std::string refusal_;
 };
 
-/// Sends bytes as a record of this type on a socket that encrypts: bytes, or -errno.
+/// Sends bytes as a record of this type on a socket that encrypts. Returns the number of bytes
+/// sent, or -errno.
 task<io_result> send_record(int fd, unsigned char type, const_buffer bytes, int flags);
 
 } // namespace coil::tls::detail
