@@ -35,7 +35,8 @@ namespace coil {
 ///     rt.run();                        // until every task is done, or stop()
 ///
 /// Threading: co_spawn, spawn, block_on and stop may be called from any thread, before, during and
-/// after run(). Tasks of its contexts may call them too, except block_on, which blocks.
+/// after run(). Tasks may call them too, except block_on: it would block their context's
+/// thread, so it throws std::system_error.
 ///
 /// Shutdown: stop(), an error of one context, and the destructor shut down every context as
 /// described for io_context. Stopping one of its contexts stops the runtime. The destructor must
@@ -151,8 +152,8 @@ public:
     void execute(F&& f) {
         next().execute(std::forward<F>(f));
     }
-    /// Runs an executor's work on a context selected by the dispatcher, whose exceptions propagate.
-    /// A shutdown drops the work.
+    /// Runs an executor's work on a context selected by the dispatcher. Exceptions of the
+    /// dispatcher propagate. A shutdown drops the work.
     template <std::derived_from<detail::queue_node> Work>
     void submit(Work& work) {
         next().submit(work);
