@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154
-# ./dev test --night: runs that take hours. COIL_NIGHT scales them: 0.01 is a trial of some minutes.
+# ./dev test --night: runs that take hours. COIL_NIGHT scales them: 0.01 is a trial that takes a few minutes.
 
 # scaled N: N times COIL_NIGHT, at least 1.
 scaled() { awk -v n="$1" -v by="${COIL_NIGHT:-1}" 'BEGIN { n = int(n * by); print n < 1 ? 1 : n }'; }
@@ -48,7 +48,8 @@ night_rounds() {
     say "$name: $((SECONDS - started)) s"
 }
 
-# night_swappers NAME PRESET: each function on trees for ten minutes against each kind of attacker (tests/fs/swappers.bash).
+# night_swappers NAME PRESET: attacks on the functions that work on directory trees (tests/fs/swappers.bash). An attacker
+# exchanges names in the tree while a function works on it; each pair of attacker and function runs for ten minutes.
 night_swappers() {
     local name=$1 preset=$2 log=build/log/night-${1//[^a-z0-9]/-}.log started=$SECONDS
     build_preset "$preset" test_fs || {
@@ -65,7 +66,7 @@ night_swappers() {
 }
 
 # night_scripts NAME TEST SEEDS [CHUNK]: random scripts on all backends (tests/conformance/run.bash). A chunk of seeds, 1000
-# by default, has 15 minutes.
+# by default, must end within 15 minutes.
 night_scripts() {
     local name=$1 filter=Differential.$2 seeds=$3 chunk=${4:-1000} log=build/log/night-${1//[^a-z0-9]/-}.log started=$SECONDS
     build_preset cxx23 test_conformance || {

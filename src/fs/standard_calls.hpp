@@ -89,7 +89,8 @@ inline void last_write_time(const path& p, file_time_type to) {
     throw_if(ec, "coil::fs::last_write_time", p);
 }
 
-/// libstdc++ follows a link that takes the place of the file during the call, even with nofollow.
+/// Whether to use coil's implementation. With nofollow it is needed because that of libstdc++
+/// follows a link that replaces the file during the call.
 inline bool has_own_permissions(perm_options how) noexcept {
     return sys::is_in_world() || (how & perm_options::nofollow) == perm_options::nofollow;
 }

@@ -24,8 +24,8 @@ constexpr int most_events = INT_MAX / static_cast<int>(sizeof(::epoll_event));
 // ---- an entry --------------------------------------------------------------------------------
 
 /// A change counts even if the file was ready before: that is the edge of EPOLLET. All entries with
-/// EPOLLEXCLUSIVE are notified, as on Linux if rings wait for the sets: an exclusive wake-up ends
-/// only at a thread that waits in epoll_wait(2).
+/// EPOLLEXCLUSIVE are notified. Linux does the same if the requests of rings wait for the sets: it
+/// stops notifying exclusive entries only at a set on which a thread waits in epoll_wait(2).
 void epoll_set::entry::happened(std::uint32_t what) noexcept {
     const bool is_disabled = (wanted & ~behaviour) == 0; // EPOLLONESHOT
     if (is_disabled || (what & wanted & ~behaviour) == 0) {

@@ -158,7 +158,7 @@ TEST(Looper, G9_NoWakeUpIsLostBetweenTwo) {
     b.join();
 }
 
-TEST(Looper, G5_ManyAreDestroyedAtOnce) {
+TEST(Looper, G5_IsDestroyedImmediatelyAfterItsConstruction) {
     for (int i = 0; i < coil_test::rounds(200, 5000); ++i) {
         int calls = 0;
         {

@@ -61,7 +61,7 @@ bool is_multishot_timeout(const sqe& entry) noexcept {
            (entry.timeout_flags & coil::uring::timeout_flag::multishot) != 0;
 }
 
-/// The loop's own read of its wake-up descriptor, for which no program could retry.
+/// The loop's own read of its wake-up descriptor, which no program could retry.
 bool is_wake_up(const sqe& entry) noexcept {
     return (entry.user_data & 7) == static_cast<std::uint64_t>(coil::detail::completion_kind::wake);
 }
@@ -209,7 +209,8 @@ int fault_backend::enter(unsigned to_submit, unsigned min_complete, unsigned fla
     examine(to_submit);
     const unsigned taken = take(to_submit);
 
-    // The flag may be set by this object or by the kernel, whose completions only getevents posts.
+    // Either this object or the kernel has set the flag. The kernel moves overflowed completions to
+    // its queue only in a call with getevents.
     std::atomic_ref<std::uint32_t> shown(*sq_word(real_.sq_off.flags));
     const bool overflown = (shown.fetch_and(~sq_flag::cq_overflow) & sq_flag::cq_overflow) != 0;
     const unsigned fetch =
@@ -322,7 +323,7 @@ void fault_backend::end_early(sqe& entry) noexcept {
 }
 
 void fault_backend::shorten(sqe& entry) noexcept {
-    constexpr std::uint32_t atom = 8; // the number of an eventfd or timerfd is indivisible
+    constexpr std::uint32_t atom = 8; // an eventfd or timerfd transfers all 8 bytes or none
     const bool on_table = (entry.flags & sqe_flag::fixed_file) != 0;
     const bool from_pool = (entry.flags & sqe_flag::buffer_select) != 0;
     switch (opcode_of(entry)) {
@@ -335,7 +336,7 @@ void fault_backend::shorten(sqe& entry) noexcept {
         }
         break;
     case opcode::readv:
-    case opcode::writev: // the number of buffers
+    case opcode::writev: // here `len` is the number of buffers
         if (entry.len <= 1 || on_table || is_direct(entry.fd)) {
             return;
         }
@@ -375,7 +376,8 @@ void fault_backend::fail(sqe& entry) noexcept {
     entry = failure;
 }
 
-/// The number of entries to submit: the end of a submission is the end of a chain as well.
+/// The number of entries to submit. Never a part of a chain, because the kernel ends a chain at the
+/// end of a submission.
 unsigned fault_backend::take(unsigned to_submit) noexcept {
     if (to_submit < 2 || !random_.chance(plan_.partial_submission)) {
         return to_submit;
@@ -393,9 +395,9 @@ unsigned fault_backend::take(unsigned to_submit) noexcept {
 
 // ---- completion
 
-/// Waits for one completion to deliver; perhaps for fewer than `min_complete`, as any wait may end
-/// early. Delayed completions are delivered gradually, while real ones may still arrive and
-/// overtake them.
+/// Waits until at least one completion is delivered, perhaps fewer than `min_complete`, because any
+/// wait may end early. Delayed completions are delivered gradually; completions that arrive
+/// meanwhile may overtake them.
 int fault_backend::wait(unsigned min_complete, unsigned flags, const void* arg,
                         std::size_t size) noexcept {
     coil::uring::getevents_arg given{};

@@ -24,7 +24,7 @@ static_assert(prep::poll_remove(9).addr == 9);
 
 timespec milliseconds(int n) { return {n / 1000, (n % 1000) * 1'000'000LL}; }
 
-TEST_F(PrepCore, EveryBuilderLeavesUnusedBytesZero) {
+TEST_F(PrepCore, NopLeavesUnusedBytesZero) {
     const sqe s = prep::nop();
     std::array<unsigned char, sizeof s> bytes{};
     std::memcpy(bytes.data(), &s, sizeof s);
@@ -33,7 +33,7 @@ TEST_F(PrepCore, EveryBuilderLeavesUnusedBytesZero) {
     }
 }
 
-TEST_F(PrepCore, NopResultIsTheCallers) {
+TEST_F(PrepCore, NopReturnsTheGivenResult) {
     ring r{8};
     const int got = run(r, prep::nop_result(1234));
     if (got == 0 || got == -EINVAL) {

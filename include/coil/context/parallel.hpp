@@ -44,7 +44,7 @@ template <class T, reducer_of<T> Reduce>
     return detail::fold(std::move(tasks), std::move(reduce), detail::spawn_beside{});
 }
 
-/// The same on the contexts of `runtime`; the calling task may run anywhere.
+/// The same on the contexts of the given runtime; the calling task may run anywhere.
 template <class T>
 [[nodiscard]] task<std::vector<T>> parallel(runtime& contexts, std::vector<task<T>>&& tasks) {
     return detail::collect(std::move(tasks), detail::spawn_on{contexts});

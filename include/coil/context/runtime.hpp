@@ -35,7 +35,8 @@ namespace coil {
 ///     rt.run();                        // until every task is done, or stop()
 ///
 /// Threading: co_spawn, spawn, block_on and stop may be called from any thread, before, during and
-/// after run(). Tasks of its contexts may call them too, except block_on, which blocks.
+/// after run(). Tasks may call them too, except block_on: it would block their context's
+/// thread, so it throws std::system_error.
 ///
 /// Shutdown: stop(), an error of one context, and the destructor shut down every context as
 /// described for io_context. Stopping one of its contexts stops the runtime. The destructor must

@@ -19,8 +19,9 @@ namespace coil::io {
 /// had already changed state. A destroyed await may have reaped the child; if that matters, use
 /// WNOWAIT and reap afterwards.
 ///
-/// IORING_OP_WAITID (Linux 6.7). Older kernels: with WNOHANG the system call, immediately; without
-/// it, -EOPNOTSUPP: there, await io::poll(pidfd, POLLIN) and then waitid with WNOHANG.
+/// IORING_OP_WAITID (Linux 6.7). On older kernels, waitid with WNOHANG makes the system call
+/// immediately; without WNOHANG it returns -EOPNOTSUPP. There, await io::poll(pidfd, POLLIN), and
+/// then waitid with WNOHANG.
 inline operation waitid(::idtype_t idtype, ::id_t id, ::siginfo_t* info, int options) noexcept {
     return detail::make_operation(uring::prep::waitid(idtype, id, info, options));
 }

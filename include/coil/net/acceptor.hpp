@@ -31,9 +31,9 @@ struct acceptor_options {
 ///     while (net::socket peer = co_await ac.accept())
 ///         co_spawn(session(std::move(peer)));
 ///
-/// The constructor binds and listens, with SO_REUSEADDR; on failure it throws std::system_error
-/// whose message names the address (EADDRINUSE, EACCES, ...). Threading and lifetime: as for
-/// net::socket.
+/// The constructor binds (for TCP with SO_REUSEADDR) and listens; on failure it throws
+/// std::system_error whose message names the address (EADDRINUSE, EACCES, ...). Threading and
+/// lifetime: as for net::socket.
 ///
 /// Binding to a Unix path replaces a stale socket file, that is, one that refuses connections
 /// because its server has ended. A file that is not a socket is never removed. The destructor

@@ -178,8 +178,8 @@ private:
     unsigned waits_ = 0;
     unsigned interrupting_ = 0; // requests whose thread is being interrupted
     std::vector<::epoll_event> events_;
-    /// The marks of descriptors with a multishot request that has yielded to other requests and
-    /// continues in the next call.
+    /// The descriptors (as mark_of() encodes them for epoll) with a multishot request that has
+    /// yielded to other requests; the next wait() continues it.
     std::vector<std::uint64_t> hot_;
     std::unique_ptr<worker_pool> pool_;
 

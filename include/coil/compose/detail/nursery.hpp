@@ -191,7 +191,7 @@ public:
     void cancel() noexcept { stop_.request_stop(); }
     [[nodiscard]] inplace_stop_token stop_token() const noexcept { return stop_.get_token(); }
     [[nodiscard]] std::size_t size() const noexcept { return running_ + queued_; }
-    /// The number of children that were queued so far.
+    /// The number of children that have been queued so far.
     [[nodiscard]] std::uint64_t held_back() const noexcept { return held_back_; }
     [[nodiscard]] event_loop* loop() const noexcept { return loop_; }
 
@@ -370,7 +370,7 @@ private:
     nursery* nursery_; // null once the nursery was destroyed
     std::coroutine_handle<> waiter_;
     promise_base* awaiting_ = nullptr;  // null if it is not a task
-    std::exception_ptr error_;          // of the nursery, when that was destroyed
+    std::exception_ptr error_;          // passed to leave_joiner()
     event_loop* woken_on_ = nullptr;    // set while it is in the ready queue
     child_state_base* below_ = nullptr; // the child that next_below() returned
     outcome outcome_ = outcome::empty;

@@ -8,14 +8,14 @@
 #include <coroutine>
 #include <cstdint>
 
-// Destroying frames that own other frames without stack growth (guarantee G10).
+// Destroying frames that own other frames, with as few nested calls as possible (guarantee G10).
 //
 // A suspended task stores what it awaits, so a loop destroys the tree of frames below it from its
 // leaves upwards: a child, which may refer to its parent's frame, before the parent. Other frames
 // that a frame owns, in a parameter or a local, are destroyed by nested calls of their destructors.
-// The stack that these nested calls may use is limited. Beyond the limit, the frame of a task that
-// has not started or has ended, which holds only parameters, is not destroyed immediately but when
-// the outermost call has returned.
+// Once these calls have used a certain amount of stack, the frame of a task that has not started or
+// has ended, which holds only parameters, is destroyed when the outermost call has returned. The
+// frame of a suspended task is still destroyed immediately: its locals may refer to outer frames.
 
 namespace coil::detail {
 

@@ -32,7 +32,8 @@ inline constexpr bool can_be_a_result =
 template <class T>
 using result_or_void = std::conditional_t<can_be_a_result<T>, T, void>;
 
-/// The type to which a program that forgot co_await may convert a task<T>: that of the result.
+/// The type to which a program that forgot co_await may try to convert a task<T>: the type of
+/// the result, but int for an io_result, and bool if there is no result.
 template <class T>
 using mistaken_for =
     std::conditional_t<std::is_void_v<T> || !can_be_a_result<T>, bool,

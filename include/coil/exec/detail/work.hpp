@@ -15,8 +15,8 @@ namespace coil::detail {
 
 /// A unit of work for an executor, which links it into its queue as a queue_node. It is usually a
 /// part of what waits for it (an awaiter, a promise), so that submitting it allocates nothing.
-/// Exactly one of run() and drop() is called, once, on any thread; the work may be destroyed when
-/// that returns.
+/// Exactly one of run() and drop() is called, once, on any thread, unless the work is removed from
+/// the queue first because its coroutine is being destroyed. Both calls may destroy the work.
 class work : public queue_node {
 public:
     enum class fate : bool { run, dropped };

@@ -20,13 +20,17 @@ class asio_context;
 ///     asio::post(asio_side.get_executor(), [] { ... });       // runs on the thread of ctx
 ///     asio::ip::tcp::socket socket(asio_side.get_executor()); // so do its handlers
 ///
-/// It converts to asio::any_io_executor and supports the properties of an io_context's executor:
-/// blocking (possibly, which is the default, lets execute() call a function immediately on the
-/// context's thread; never does not), outstanding_work (tracked keeps the coil context's run() from
-/// returning) and context.
+/// It converts to asio::any_io_executor. Of the properties of asio::io_context's executor it
+/// supports these:
+///
+/// - blocking: with `possibly`, the default, execute() calls a function immediately if it is called
+///   on the context's thread. With `never`, every function runs later.
+/// - outstanding_work: `tracked` keeps the coil context's run() from returning.
+/// - mapping (always `thread`) and context, both for queries.
 ///
 /// Threading: all members may be called on any thread. Functions run on the context's thread; those
-/// that one thread has submitted run in the order of submission.
+/// that one thread has submitted run in the order of submission, except that a function called
+/// immediately runs before those that are queued.
 ///
 /// Errors: an exception that escapes a function is passed to the context's on_unhandled_exception,
 /// or to the caller if execute() has called the function immediately.
