@@ -1,17 +1,17 @@
 // The reader, or a task that closes the queue, ends a session. What is queued is still sent.
 #include <coil/coil.hpp>
 
-#include <cstdio>
-#include <string>
-
 using namespace coil;
 using namespace std::chrono_literals;
 
 task<> read_lines(net::socket& peer, channel<std::string>& queue) {
     buffered_reader reader{peer};
     auto lines = reader.lines(4096);
-    for (auto line = co_await lines.next(); line && *line != "quit"; line = co_await lines.next()) {
-        co_await queue.send("you said " + std::string(*line) + "\n");
+    try {
+        while (const auto line = co_await lines.next()) {
+            co_await queue.send("you said " + std::string(*line) + "\n");
+        }
+    } catch (const std::system_error&) { // receiving failed, or another task closed the queue
     }
     queue.close();
     co_await event().wait(); // until when_any cancels this: the writer has sent the rest
@@ -32,9 +32,9 @@ task<> co_main() {
     channel<std::string> queue(16);
     co_spawn(session(std::move(theirs), queue));
     co_await queue.send("the server stops\n");
-    queue.close(); // or the client sends "quit", or closes its side
-    char buf[256];
-    std::printf("%.*s", int(co_await ours.recv_all(buf)), buf); // until the session has ended
+    queue.close(); // or the client closes its side
+    pipe_end output(::dup(1));
+    co_await copy(ours, output); // until the session has ended
 }
 
 int main() { coil::run(co_main()); }

@@ -6,7 +6,9 @@
 
 #include <exception>
 #include <memory>
+#include <new>
 #include <stdexcept>
+#include <thread>
 #include <unordered_map>
 
 namespace coil {
@@ -167,17 +169,40 @@ public:
     running& operator=(const running&) = delete;
 
 private:
-    detail::queued_turn* queue(detail::yield_awaiter& at, std::coroutine_handle<> waiter,
-                               detail::promise_base* root) override {
+    void queue(detail::yield_awaiter& at, std::coroutine_handle<> waiter,
+               detail::promise_base* root) noexcept override {
         if (waiter == detail::resumed_each_round) {
-            return nullptr;
+            return;
         }
-        auto* const turn = new yielded(loop_, at, waiter, root);
-        loop_.submit(*turn);
-        return turn;
+        if (yielded* const turn = make_turn(at, waiter, root)) {
+            at.enter_turn(*turn);
+            loop_.submit(*turn);
+            return;
+        }
+        ++resumed_without_memory_;
+        detail::resume(waiter);
+        --resumed_without_memory_;
+    }
+
+    /// Returns null if there is no memory, and the coroutine may be resumed at once. Such
+    /// resumptions are nested: after many of them this waits for memory instead.
+    yielded* make_turn(detail::yield_awaiter& at, std::coroutine_handle<> waiter,
+                       detail::promise_base* root) const noexcept {
+        constexpr int most_resumed_without_memory = 100;
+        for (;;) {
+            try {
+                return new yielded(loop_, at, waiter, root);
+            } catch (const std::bad_alloc&) {
+                if (resumed_without_memory_ < most_resumed_without_memory) {
+                    return nullptr;
+                }
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            }
+        }
     }
 
     run_loop& loop_;
+    int resumed_without_memory_ = 0; // coroutines, each nested in the one before
 };
 
 run_loop::run_loop() : frames_(new frame_table) {}

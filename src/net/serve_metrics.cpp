@@ -20,9 +20,9 @@ constexpr std::array numbers{
     number{{"coil_serve_connections", "Connections that have not ended."}, "gauge", &serve_metrics::open},
     number{{"coil_serve_accepted_total", "Connections accepted."}, "counter", &serve_metrics::accepted},
     number{{"coil_serve_held_back_total", "Connections that waited because of max_connections."}, "counter", &serve_metrics::held_back},
-    number{{"coil_serve_failed_total", "Connections whose handler ended with an exception."}, "counter", &serve_metrics::failed},
+    number{{"coil_serve_failed_total", "Connections whose handler ended with an exception other than a cancellation."}, "counter", &serve_metrics::failed},
     number{{"coil_serve_idle_ended_total", "Connections cancelled after the idle limit."}, "counter", &serve_metrics::idle_ended},
-    number{{"coil_serve_grace_ended_total", "Connections cancelled after the grace time."}, "counter", &serve_metrics::grace_ended},
+    number{{"coil_serve_grace_ended_total", "Connections cancelled after the grace period."}, "counter", &serve_metrics::grace_ended},
     number{{"coil_serve_hard_ended_total", "Connections destroyed after the hard deadline."}, "counter", &serve_metrics::hard_ended},
 };
 // clang-format on
@@ -53,7 +53,7 @@ std::string to_string(const serve_metrics& metrics) {
     add(metrics.held_back, " held back, ");
     add(metrics.failed, " failed; ended: ");
     add(metrics.idle_ended, " idle, ");
-    add(metrics.grace_ended, " after the grace time, ");
+    add(metrics.grace_ended, " after the grace period, ");
     add(metrics.hard_ended, " at the hard deadline\n");
     return text;
 }

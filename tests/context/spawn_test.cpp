@@ -263,7 +263,7 @@ TEST_F(Spawn, ATaskMayMoveWhileItIsAwaited) {
 // mistake 6: `co_await std::move(t)` of a task that was awaited
 // shows: `this task was awaited before: a task is awaited once.`
 // mistake 7: `co_await std::move(t)` of a task that was spawned or moved from
-// shows: `this task was spawned or moved from before.`
+// shows: `this task has already been spawned or moved from.`
 TEST_F(Spawn, MisuseOfATaskTerminatesWithAMessage) {
     auto answer = []() -> task<int> { co_return 1; };
     auto nothing = []() -> task<> { co_return; };
@@ -278,7 +278,7 @@ TEST_F(Spawn, MisuseOfATaskTerminatesWithAMessage) {
         co_await std::move(t); // NOLINT(bugprone-use-after-move)
     };
     EXPECT_DEATH(coil::run(twice(answer)), "this task was awaited before");
-    EXPECT_DEATH(coil::run(empty(answer)), "this task was spawned or moved from before");
+    EXPECT_DEATH(coil::run(empty(answer)), "this task has already been spawned or moved from");
     EXPECT_DEATH(
         {
             io_context ctx;
@@ -286,7 +286,7 @@ TEST_F(Spawn, MisuseOfATaskTerminatesWithAMessage) {
             ctx.co_spawn(std::move(t));
             ctx.co_spawn(std::move(t)); // NOLINT(bugprone-use-after-move)
         },
-        "this task was spawned or moved from before");
+        "this task has already been spawned or moved from");
 }
 #endif
 

@@ -113,7 +113,7 @@ assert server.metrics()["failed"] == 0, server.metrics()
 PYTHON
 stops_within 4
 
-# After the grace time, connections that have not ended are closed.
+# After the grace period, connections that have not ended are closed.
 serves files "$examples/http_files" 0 "$tmp/site" --send 60000 --grace 200
 hostile_test <<'PYTHON'
 from hostile import *
@@ -126,7 +126,7 @@ server.must_stop(within=4)
 assert rest_of(waiting) == b""
 PYTHON
 stops_within 4
-grep -q ' 5 after the grace time, 0 at the hard deadline$' "$tmp/files.out" || fail "files said: $(cat "$tmp/files.out")"
+grep -q ' 5 after the grace period, 0 at the hard deadline$' "$tmp/files.out" || fail "files said: $(cat "$tmp/files.out")"
 
 # More clients than descriptors: connections wait, and each is served.
 serves_with_descriptors "${HOSTILE_DESCRIPTORS:-100}" files "$examples/http_files" 0 "$tmp/site"

@@ -112,7 +112,7 @@ PYTHON
 cat <&9 >/dev/null & # now it is read, and what was queued can be written
 stops_within 5
 
-# If the output takes nothing, the grace time ends the writer, too.
+# If the output takes nothing, the grace period ends the writer, too.
 mkfifo "$tmp/stuck"
 exec 8<>"$tmp/stuck"
 serves logs "$examples/logs" "$tmp/stuck" --listen 0 --file-size 1000000000 --grace 300

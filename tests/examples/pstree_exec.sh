@@ -81,7 +81,7 @@ asks '' ''
 kill -TERM "$pid"
 ends "$pid" || fail "it ended with $?"
 
-# A stop ends clients whose process runs: after the grace time they are cancelled, and so is the process.
+# A stop ends clients whose process runs: after the grace period they are cancelled, and so is the process.
 # shellcheck disable=SC2016 # $$ is that of the command
 serves stopped "$program" --limit 100000 0 sh -c 'echo $$ >"$1"; exec sleep 100' sh "$tmp/sleeper"
 asks_forever() { timeout 50 python3 -c '

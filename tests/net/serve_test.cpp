@@ -171,7 +171,7 @@ struct never_end {
         co_await connect_and_echo(s, where);
         char c = 'x';
         server.cancel();
-        EXPECT_EQ((co_await s.recv({&c, 1})), 0); // the grace time is over
+        EXPECT_EQ((co_await s.recv({&c, 1})), 0); // the grace period is over
     }
 };
 
@@ -323,7 +323,7 @@ TEST(NetServe, ADestroyedServerEndsWithoutGrace) {
             char c;
             EXPECT_EQ((co_await s.recv({&c, 1})), 0);
         }
-        EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s); // there is no grace time
+        EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s); // there is no grace period
     };
     rt.block_on(main(rt, meter));
     EXPECT_EQ(meter->metrics().accepted, 6U);
@@ -337,7 +337,7 @@ TEST(NetServe, ItsMetricsAsText) {
     meter.count_hard_ended(3);
     EXPECT_EQ(to_string(meter.metrics()),
               "connections: 2 accepted, 1 open, 0 held back, 0 failed; ended: 0 idle, 0 after the "
-              "grace time, 3 at the hard deadline\n");
+              "grace period, 3 at the hard deadline\n");
     std::string page;
     write_prometheus(page, meter.metrics(), {{"server", "chat"}});
     EXPECT_NE(page.find("# TYPE coil_serve_connections gauge\n"

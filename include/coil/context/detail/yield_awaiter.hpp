@@ -37,10 +37,11 @@ public:
     /// Whether here() can be other than null on this thread.
     [[nodiscard]] static bool exists() noexcept { return innermost != nullptr; }
 
-    /// Queues `waiter`, which belongs to the top-level task or child `root` and awaits `at`.
-    /// Returns null if it is to be resumed without being queued. Throws std::bad_alloc.
-    [[nodiscard]] virtual queued_turn* queue(yield_awaiter& at, std::coroutine_handle<> waiter,
-                                             promise_base* root) = 0;
+    /// Queues `waiter`, which belongs to the top-level task or child `root` and awaits `at`, unless
+    /// it is resumed without being queued. Without memory for its place in the queue it may resume
+    /// before this returns, and destroy `at`.
+    virtual void queue(yield_awaiter& at, std::coroutine_handle<> waiter,
+                       promise_base* root) noexcept = 0;
 
 protected:
     turn_taking() noexcept : outer_(coil::detail::exchange(innermost, this)) {}
@@ -71,13 +72,19 @@ public:
     template <class P>
     void await_suspend(std::coroutine_handle<P> waiter) {
         coroutine = waiter;
-        if (turn_taking::exists() && queue_elsewhere(waiter)) [[unlikely]] {
+        if (turn_taking::exists()) [[unlikely]] {
+            queue_elsewhere(waiter); // nothing follows: no register has to be saved around the call
             return;
         }
         required_loop().make_ready(*this, waiter);
     }
     void await_resume() noexcept { coroutine = nullptr; }
 
+    /// Called by queue() when the coroutine is queued.
+    void enter_turn(queued_turn& turn) noexcept {
+        turn_ = &turn;
+        coroutine = in_turn();
+    }
     /// Called by the turn that ends, before the coroutine resumes. Returns the node with which a
     /// loop may queue the coroutine instead.
     queue_node& leave_turn(std::coroutine_handle<> waiter) noexcept {
@@ -86,17 +93,17 @@ public:
     }
 
 private:
-    /// Returns false if the current loop is to queue the coroutine. Out of line, so that
+    /// Queues the coroutine for a turn here, or else on the current loop. Out of line, so that
     /// await_suspend() stays small enough to be inlined.
     template <class P>
-    [[gnu::noinline, gnu::cold]] bool queue_elsewhere(std::coroutine_handle<P> waiter) {
+    [[gnu::noinline, gnu::cold]] void queue_elsewhere(std::coroutine_handle<P> waiter) noexcept {
         turn_taking* const turns = turn_taking::here();
-        if (turns != nullptr) {
-            coroutine = nullptr; // in case queue() throws
-            turn_ = turns->queue(*this, waiter, nearest_root(waiter));
-            coroutine = turn_ != nullptr ? in_turn() : nullptr;
+        if (turns == nullptr) {
+            required_loop().make_ready(*this, waiter);
+            return;
         }
-        return turns != nullptr;
+        coroutine = nullptr;
+        turns->queue(*this, waiter, nearest_root(waiter));
     }
     [[gnu::noinline, gnu::cold]] void withdraw() noexcept {
         if (coroutine == in_turn()) {

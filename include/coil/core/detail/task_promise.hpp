@@ -154,7 +154,7 @@ public:
     result<void> outcome;
 };
 
-inline constexpr const char* empty_task = "this task was spawned or moved from before.";
+inline constexpr const char* empty_task = "this task has already been spawned or moved from.";
 inline constexpr const char* used_task = "this task was awaited before: a task is awaited once.";
 
 } // namespace coil::detail
