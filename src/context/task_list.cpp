@@ -49,9 +49,9 @@ namespace {
 
 /// The awaits that hold back a task: their number, and whether any of them was only asked to stop.
 /// Stored in the task's `next`, which is free: a task that awaits has run, and so is in no queue.
-class holders {
+class holding_awaits {
 public:
-    explicit holders(promise_base& task) noexcept : task_(task) {}
+    explicit holding_awaits(promise_base& task) noexcept : task_(task) {}
 
     void clear() noexcept { task_.next = nullptr; }
     void add(bool only_to_stop) noexcept {
@@ -102,12 +102,12 @@ void task_list::hold_while_away(promise_base& task, away_node& node,
     }
     if (task.link.is(task_state::listed)) {
         move(task, held_back_);
-        holders(task).clear();
+        holding_awaits(task).clear();
     } else if (!task.link.is(task_state::held_back)) {
         return; // it is being destroyed
     }
     node.visited_ = away_node::visit::counted;
-    holders(task).add(what == away_node::request::stop);
+    holding_awaits(task).add(what == away_node::request::stop);
 }
 
 void task_list::await_ends(away_node& node) noexcept {
@@ -116,7 +116,8 @@ void task_list::await_ends(away_node& node) noexcept {
     }
     node.visited_ = away_node::visit::done;
     promise_base* const task = top_level_owner_of(node.root_);
-    if (task == nullptr || !task->link.is(task_state::held_back) || !holders(*task).remove()) {
+    if (task == nullptr || !task->link.is(task_state::held_back) ||
+        !holding_awaits(*task).remove()) {
         return;
     }
     if (all_holders_known_) {
@@ -127,7 +128,7 @@ void task_list::await_ends(away_node& node) noexcept {
 }
 
 void task_list::kill_requested(promise_base& task) noexcept {
-    if (task.link.is(task_state::held_back) && holders(task).any_asked_to_stop()) {
+    if (task.link.is(task_state::held_back) && holding_awaits(task).any_asked_to_stop()) {
         may_hold_back_less_ = true;
     }
 }
@@ -196,7 +197,7 @@ void task_list::hold_back() noexcept {
             each = next_listed(task);
             if (!task.owner().is_remote_child) {
                 move(task, held_back_);
-                holders(task).clear();
+                holding_awaits(task).clear();
             }
         }
     }
