@@ -2,6 +2,7 @@
 
 // All of coil, and <algorithm>, on which programs that include only this header may rely.
 
+#include <coil/base/std_memory.hpp> // first: errors inside of it list few includes
 #include <coil/compose/child_handle.hpp>
 #include <coil/compose/for_each_concurrent.hpp>
 #include <coil/compose/link.hpp>
