@@ -218,9 +218,8 @@ TEST(ClosedWhileAwaited, NotIfTheNumberIsUsedAgain) {
               "");
 }
 
-// mistake 20: dup2() replaces the socket of an object
-// shows: `the destructor of net::socket closes descriptor 7, which is another file than the one it
-// took`
+// mistake 20: `dup2()` replaces the socket of an object
+// shows: `the destructor of net::socket closes descriptor 7, which is another file`
 TEST(DescriptorOwner, ReplacedByDup2) {
     const std::string printed = printed_by([] {
         const net::socket s = net::socket::create_tcp();
