@@ -64,6 +64,12 @@ task<> locks_shared() {
     co_await work();
 }
 
+task<> locks_two(std::mutex* other) {
+    // finds misc-coroutine-hostile-raii
+    const std::scoped_lock guard(lock, *other);
+    co_await work();
+}
+
 task<> unlocks_first() {
     {
         const std::lock_guard guard(lock);
