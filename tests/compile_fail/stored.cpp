@@ -264,3 +264,36 @@ coil::task<> caller(std::string name, std::string value) {
 #endif
 }
 #endif
+
+#if COIL_CASE == 16 // temporary_file_in_a_stored_sendfile
+// expect: will be destroyed at the end of the full-expression
+// only: clang
+
+coil::task<> caller(coil::net::socket& peer) {
+#if defined(COIL_EXPECT_OK)
+    co_await coil::sendfile(peer, co_await coil::fs::file::open("page"));
+    const coil::fs::file page = co_await coil::fs::file::open("page");
+    auto sent = coil::sendfile(peer, page);
+    co_await std::move(sent);
+#else
+    auto sent = coil::sendfile(peer, co_await coil::fs::file::open("page"));
+    co_await std::move(sent);
+#endif
+}
+#endif
+
+#if COIL_CASE == 17 // lines_of_a_temporary_reader
+// expect: will be destroyed at the end of the full-expression
+// only: clang
+
+coil::task<> caller(coil::net::socket& peer) {
+#if defined(COIL_EXPECT_OK)
+    coil::buffered_reader reader(peer);
+    auto lines = reader.lines();
+    co_await lines.next();
+#else
+    auto lines = coil::buffered_reader(peer).lines();
+    co_await lines.next();
+#endif
+}
+#endif

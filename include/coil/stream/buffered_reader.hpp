@@ -125,7 +125,7 @@ public:
     /// without "\n" is returned unchanged; delimited() is then false. A line of more than `max`
     /// bytes, including a '\r' but not the "\n", throws as read_until() does. The reader must
     /// outlive the range.
-    [[nodiscard]] line_range lines(std::size_t max = default_max) noexcept {
+    [[nodiscard]] line_range lines(std::size_t max = default_max) noexcept COIL_LIFETIMEBOUND {
         return line_range(*this, max);
     }
 
