@@ -48,8 +48,7 @@ std::string printed_when(std::optional<Object> object, Wait wait, Close close) {
         io_context ctx;
         ctx.co_spawn(wait(*object), "waiter");
         ctx.co_spawn([](io_context& all, std::optional<Object>& one, Close& f) -> task<> {
-            co_await yield();
-            co_await yield();
+            co_await sleep_for(1ms); // the loop submits the wait
             co_await f(one);
             co_await passes_time();
             all.stop();
@@ -134,7 +133,7 @@ TEST(ClosedWhileAwaited, IsReportedOnceForEachFunction) {
                                auto [a, b] = net::socket::pair();
                                std::optional one(std::move(a));
                                co_spawn(receives<4>(*one));
-                               co_await yield();
+                               co_await sleep_for(1ms);
                                one.reset();
                                co_await passes_time();
                            }
@@ -155,7 +154,7 @@ TEST(ClosedWhileAwaited, NotIfTheWaitEnds) {
                       auto [a, b] = net::socket::pair();
                       std::optional one(std::move(a));
                       co_spawn(receives<6>(*one));
-                      co_await yield();
+                      co_await sleep_for(1ms);
                       one.reset();
                       b = net::socket(); // the end of the data
                       co_await passes_time();
@@ -170,7 +169,7 @@ TEST(ClosedWhileAwaited, NotIfTheTaskIsCancelled) {
                       auto [a, b] = net::socket::pair();
                       std::optional one(std::move(a));
                       auto h = spawn(receives<7>(*one));
-                      co_await yield();
+                      co_await sleep_for(1ms);
                       h.cancel();
                       one.reset();
                       co_await passes_time();
@@ -193,8 +192,7 @@ TEST(ClosedWhileAwaited, NotIfTheLoopEnds) {
                       net::acceptor ac("127.0.0.1:0");
                       co_spawn(receives<8>(a));
                       co_spawn(accepts(ac));
-                      co_await yield();
-                      co_await yield();
+                      co_await sleep_for(1ms);
                   }());
               }),
               "");
@@ -207,7 +205,7 @@ TEST(ClosedWhileAwaited, NotIfTheNumberIsUsedAgain) {
                           auto [a, b] = net::socket::pair();
                           scope s;
                           s.spawn(receives<9>(a));
-                          co_await yield();
+                          co_await sleep_for(1ms);
                           EXPECT_EQ(co_await b.close(), 0);
                           co_await s.join();
                           EXPECT_EQ(co_await a.close(), 0);
