@@ -28,16 +28,16 @@ namespace coil::detail {
 #if COIL_ASSERTIONS
 namespace {
 
-constexpr int most_descriptors = 65536;       // larger numbers are not checked
-constexpr std::int64_t patience = 50'000'000; // ns
+constexpr int most_awaited_descriptors = 65536;    // larger numbers are not checked
+constexpr std::int64_t closed_for_ns = 50'000'000; // ns
 
-std::coroutine_handle<> waiter_of(const io_op& op) noexcept {
+std::coroutine_handle<> coroutine_waiting_in(const io_op& op) noexcept {
     return static_cast<const ready_node&>(op).coroutine;
 }
 
-enum direction : unsigned char { receives, sends, neither };
+enum class direction_of_wait : unsigned char { in, out, none };
 
-direction direction_of(const uring::sqe& request) noexcept {
+direction_of_wait direction_of(const uring::sqe& request) noexcept {
     switch (static_cast<uring::opcode>(request.opcode)) {
         using enum uring::opcode;
     case recv:
@@ -45,17 +45,18 @@ direction direction_of(const uring::sqe& request) noexcept {
     case read:
     case readv:
     case accept:
-        return receives;
+        return direction_of_wait::in;
     case poll_add:
-        return (request.poll32_events & POLLIN) != 0 ? receives : sends;
+        return (request.poll32_events & POLLIN) != 0 ? direction_of_wait::in
+                                                     : direction_of_wait::out;
     case send:
     case sendmsg:
     case write:
     case writev:
     case connect:
-        return sends;
+        return direction_of_wait::out;
     default:
-        return neither;
+        return direction_of_wait::none;
     }
 }
 
@@ -86,8 +87,8 @@ const io_op** awaited_descriptors::place_of(const io_op& op) noexcept {
         return nullptr;
     }
     const uring::sqe& request = first->request;
-    const direction is = direction_of(request);
-    if (is == neither || request.fd < 0 || request.fd >= most_descriptors ||
+    const direction_of_wait is = direction_of(request);
+    if (is == direction_of_wait::none || request.fd < 0 || request.fd >= most_awaited_descriptors ||
         (request.flags & uring::sqe_flag::fixed_file) != 0) {
         return nullptr;
     }
@@ -102,7 +103,7 @@ const io_op** awaited_descriptors::place_of(const io_op& op) noexcept {
     } catch (const std::bad_alloc&) {
         return nullptr;
     }
-    return &table_->awaits[at][is];
+    return &table_->awaits[at][static_cast<std::size_t>(is)];
 }
 
 void awaited_descriptors::begin(const io_op& op) noexcept {
@@ -135,11 +136,11 @@ void awaited_descriptors::closing(int fd, const char* owner) noexcept {
         return;
     }
     for (const io_op* const op : table_->awaits[static_cast<std::size_t>(fd)]) {
-        if (op == nullptr || !op->pending() || waiter_of(*op) == nullptr) {
+        if (op == nullptr || !op->pending() || coroutine_waiting_in(*op) == nullptr) {
             continue; // an eager operation that is not awaited
         }
         try {
-            table_->closed_ones.push_back({op, waiter_of(*op).address(), fd, owner, 0});
+            table_->closed_ones.push_back({op, coroutine_waiting_in(*op).address(), fd, owner, 0});
             has_closed_ = true;
         } catch (const std::bad_alloc&) { // NOLINT(*-empty-catch): it is not reported
         }
@@ -154,8 +155,8 @@ std::int64_t awaited_descriptors::report_closed(std::int64_t now_ns) noexcept {
         if (one.since_ns == 0) {
             one.since_ns = now_ns;
         }
-        if (now_ns - one.since_ns < patience) {
-            next = std::min(next, one.since_ns + patience);
+        if (now_ns - one.since_ns < closed_for_ns) {
+            next = std::min(next, one.since_ns + closed_for_ns);
             ++i;
             continue;
         }

@@ -33,7 +33,7 @@ constexpr std::size_t most_descriptors = 65536; // larger numbers are not checke
 }
 
 // The number that the kernel gives each socket, and other values.
-constexpr std::uint64_t unknown = 0;
+constexpr std::uint64_t unknown_file = 0;
 constexpr std::uint64_t not_a_socket = 1;
 
 /// The socket that each owned descriptor referred to when its owner took it.
@@ -42,7 +42,7 @@ constexpr std::uint64_t not_a_socket = 1;
 std::uint64_t socket_at(int fd) noexcept {
     struct ::stat file{};
     if (::fstat(fd, &file) != 0) {
-        return unknown;
+        return unknown_file;
     }
     return S_ISSOCK(file.st_mode) ? file.st_ino : not_a_socket;
 }
@@ -69,11 +69,11 @@ void check_owned_descriptor(int fd, const char* owner) noexcept {
     }
     const std::uint64_t taken =
         sockets[static_cast<std::size_t>(fd)].load(std::memory_order_relaxed);
-    if (taken == unknown || taken == not_a_socket) {
+    if (taken == unknown_file || taken == not_a_socket) {
         return; // other files may be replaced on purpose, such as a log by dup2()
     }
     const std::uint64_t now = socket_at(fd);
-    if (now != unknown && now != taken) {
+    if (now != unknown_file && now != taken) {
         std::fprintf(stderr,
                      "coil: the destructor of %s closes descriptor %d, which is another file than "
                      "the one it took: that was closed by its number, or dup2() has replaced it. "
