@@ -3,6 +3,7 @@
 // Everything in coil except <coil/tls.hpp> and <coil/execution.hpp>. Also includes <algorithm>, on
 // which programs may rely.
 
+#include <coil/base/std_memory.hpp> // first: errors inside of it list few includes
 #include <coil/compose/child_handle.hpp>
 #include <coil/compose/for_each_concurrent.hpp>
 #include <coil/compose/link.hpp>

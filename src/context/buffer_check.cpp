@@ -47,16 +47,12 @@ public:
             return;
         case uring::opcode::readv:
         case uring::opcode::writev:
-            if (when_ == moment::submitted) {
-                check_vector(static_cast<const ::iovec*>(pointer(request_.addr)), request_.len);
-            }
+            check_vector(static_cast<const ::iovec*>(pointer(request_.addr)), request_.len);
             return;
         case uring::opcode::sendmsg:
         case uring::opcode::recvmsg:
         case uring::opcode::sendmsg_zc:
-            if (when_ == moment::submitted) {
-                check_message(static_cast<const ::msghdr*>(pointer(request_.addr)));
-            }
+            check_message(static_cast<const ::msghdr*>(pointer(request_.addr)));
             return;
         default:
             return;

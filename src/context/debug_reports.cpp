@@ -26,8 +26,15 @@ constinit std::vector<const void*>* seen = nullptr; // usable during the program
 [[maybe_unused]] const int fork_handler = ::pthread_atfork(
     [] { seen_mutex.lock(); }, [] { seen_mutex.unlock(); }, [] { seen_mutex.unlock(); });
 
-/// Returns true for the first call with this function.
-bool is_first_of(const void* function) {
+std::string function_of(const void* frame) {
+    std::string text;
+    append_to(text, find_symbol(resume_function(frame)));
+    return text;
+}
+
+} // namespace
+
+bool is_first_report_of(const void* function) {
     const std::scoped_lock lock(seen_mutex);
     if (seen == nullptr) {
         seen = new std::vector<const void*>;
@@ -39,21 +46,13 @@ bool is_first_of(const void* function) {
     return true;
 }
 
-std::string function_of(const void* frame) {
-    std::string text;
-    append_to(text, find_symbol(resume_function(frame)));
-    return text;
-}
-
-} // namespace
-
 bool is_cleaning_up() noexcept {
     return destructions_of_frames > 0 || std::uncaught_exceptions() > 0 ||
            (current_loop != nullptr && current_loop->is_ending());
 }
 
 void report_unrun_task(const void* frame) noexcept try {
-    if (is_cleaning_up() || !is_first_of(resume_function(frame))) {
+    if (is_cleaning_up() || !is_first_report_of(resume_function(frame))) {
         return;
     }
     std::fprintf(stderr,

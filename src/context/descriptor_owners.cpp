@@ -7,7 +7,10 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
+
+#include <sys/stat.h>
 
 namespace coil::detail {
 
@@ -29,6 +32,21 @@ constexpr std::size_t most_descriptors = 65536; // larger numbers are not checke
 #endif
 }
 
+// The number that the kernel gives each socket, and other values.
+constexpr std::uint64_t unknown_file = 0;
+constexpr std::uint64_t not_a_socket = 1;
+
+/// The socket that each owned descriptor referred to when its owner took it.
+[[maybe_unused]] constinit std::array<std::atomic<std::uint64_t>, most_descriptors> sockets{};
+
+std::uint64_t socket_at(int fd) noexcept {
+    struct ::stat file{};
+    if (::fstat(fd, &file) != 0) {
+        return unknown_file;
+    }
+    return S_ISSOCK(file.st_mode) ? file.st_ino : not_a_socket;
+}
+
 } // namespace
 
 void note_descriptor_owned(int fd, const char* owner) noexcept {
@@ -41,6 +59,26 @@ void note_descriptor_owned(int fd, const char* owner) noexcept {
                          "number.\n",
                          fd, owner, other);
         }
+        sockets[static_cast<std::size_t>(fd)].store(socket_at(fd), std::memory_order_relaxed);
+    }
+}
+
+void check_owned_descriptor(int fd, const char* owner) noexcept {
+    if (entry_of(fd) == nullptr) {
+        return;
+    }
+    const std::uint64_t taken =
+        sockets[static_cast<std::size_t>(fd)].load(std::memory_order_relaxed);
+    if (taken == unknown_file || taken == not_a_socket) {
+        return; // other files may be replaced on purpose, such as a log by dup2()
+    }
+    const std::uint64_t now = socket_at(fd);
+    if (now != unknown_file && now != taken) {
+        std::fprintf(stderr,
+                     "coil: the destructor of %s closes descriptor %d, which is another file than "
+                     "the one it took: that was closed by its number, or dup2() has replaced it. "
+                     "Call close() of its owner, or release() first.\n",
+                     owner, fd);
     }
 }
 

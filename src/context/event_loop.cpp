@@ -152,6 +152,11 @@ private:
     if (frame_cache_overflowed) [[unlikely]] {
         until = parker_.trim_after_peak(until);
     }
+#if COIL_ASSERTIONS
+    if (descriptors_.has_closed()) [[unlikely]] {
+        until = std::min(until, descriptors_.report_closed(now_ns()));
+    }
+#endif
     park(until);
     reap();
 }

@@ -30,6 +30,9 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
         entry.complete(completion);
         io_op& op = *entry.owner();
         if (op.state().is(op_state::phase::unobserved)) [[likely]] {
+#if COIL_ASSERTIONS
+            descriptors_.end(op);
+#endif
             op.complete_unobserved();
             submissions_.on_completed(1);
             ready_.push(op.node(), op.node().coroutine);

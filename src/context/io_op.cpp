@@ -47,6 +47,9 @@ void io_op::start(event_loop& loop, std::coroutine_handle<> waiter, inplace_stop
     begin(loop, waiter, wait_kind::operation);
     state_.start(needs_every_result);
     set_submission(first, entries);
+#if COIL_ASSERTIONS
+    loop.descriptors().begin(*this);
+#endif
     if ((first.request.flags & uring::sqe_flag::io_drain) != 0) [[unlikely]] {
         // The loop itself keeps the order: the kernel refuses the flag on a ring that has ever used
         // CQE_SKIP_SUCCESS, and would wait for the loop's own read of its wake-up descriptor.
@@ -210,6 +213,9 @@ void io_op::complete() noexcept {
     if (state_.is(op_state::phase::retrying)) {
         loop().cancellations().forget(*this);
     }
+#if COIL_ASSERTIONS
+    loop().descriptors().end(*this);
+#endif
     state_.complete();
     finish();
     if (state_.is_multishot()) [[unlikely]] {

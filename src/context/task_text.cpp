@@ -31,9 +31,10 @@ void append_target(text_output& out, const descriptor_target& target) {
 
 /// The tasks of a snapshot that hold locks for which others wait, found by their frames. A frame
 /// that is not found has been destroyed, or is on a context that is not shown.
-class holders {
+class task_holders {
 public:
-    explicit holders(std::span<const context_snapshot> contexts) noexcept : contexts_(contexts) {}
+    explicit task_holders(std::span<const context_snapshot> contexts) noexcept
+        : contexts_(contexts) {}
 
     /// Null if no task with this frame is listed.
     [[nodiscard]] const task_record* find(const void* frame) {
@@ -77,7 +78,7 @@ private:
     const task_record* last_found_ = nullptr;
 };
 
-void append_holder(text_output& out, const task_record& waiting, holders& all) {
+void append_holder(text_output& out, const task_record& waiting, task_holders& all) {
     if (waiting.wait.is_locked_shared) {
         out += ", locked shared";
         return;
@@ -101,7 +102,7 @@ struct details {
     explicit details(std::span<const context_snapshot> contexts)
         : tasks(contexts), targets(contexts), times(contexts) {}
 
-    holders tasks;
+    task_holders tasks;
     const descriptor_targets targets;
     const wait_times times;
 };

@@ -114,3 +114,24 @@ coil::task<coil::mutable_buffer> caller() {
 }
 #endif
 #endif
+
+#if COIL_CASE == 9 // parameter_aligned_to_more_than_a_frame
+// expect: a parameter of a coroutine is aligned to 64 bytes at most
+
+struct alignas(128) block {
+    char bytes[128];
+};
+
+#if defined(COIL_EXPECT_OK)
+coil::task<> caller(block& b) {
+    block* const own = new block(b); // not a local
+    co_await coil::yield();
+    delete own;
+}
+#else
+coil::task<> caller(block b) {
+    (void)b;
+    co_await coil::yield();
+}
+#endif
+#endif

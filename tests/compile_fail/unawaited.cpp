@@ -3,6 +3,7 @@
 #include <coil/coil.hpp>
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -287,6 +288,80 @@ coil::task<> caller(coil::io_context& ctx) {
     auto work = coil::on(ctx, f());
 #if defined(COIL_EXPECT_OK)
     co_await std::move(work);
+#endif
+    co_return;
+}
+#endif
+
+#if COIL_CASE == 20 // unawaited_task_in_make_unique
+// expect: did you forget to co_await? Write co_await f()
+// mistake 1: `auto p = std::make_unique<int>(f());`
+
+coil::task<int> f();
+
+coil::task<> caller() {
+#if defined(COIL_EXPECT_OK)
+    auto p = std::make_unique<int>(co_await f());
+#else
+    auto p = std::make_unique<int>(f());
+#endif
+    co_return;
+}
+#endif
+
+#if COIL_CASE == 21 // unawaited_operation_in_make_unique
+// expect: did you forget to co_await? Write int n = co_await io::read(fd, buf)
+
+coil::task<> caller(int fd, std::string& text) {
+#if defined(COIL_EXPECT_OK)
+    auto p = std::make_unique<int>(co_await coil::io::read(fd, text));
+#else
+    auto p = std::make_unique<int>(coil::io::read(fd, text));
+#endif
+    co_return;
+}
+#endif
+
+#if COIL_CASE == 22 // unawaited_task_assigned_to_an_optional
+// expect: did you forget to co_await? Write co_await f()
+
+coil::task<int> f();
+
+coil::task<> caller() {
+    std::optional<int> n;
+#if defined(COIL_EXPECT_OK)
+    n = co_await f();
+#else
+    n = f();
+#endif
+    co_return;
+}
+#endif
+
+#if COIL_CASE == 23 // unawaited_operation_assigned_to_an_optional
+// expect: did you forget to co_await? Write int n = co_await io::read(fd, buf)
+// mistake 2: `std::optional<int> n; n = io::read(fd, buf);`
+
+coil::task<> caller(int fd, std::string& text) {
+    std::optional<int> n;
+#if defined(COIL_EXPECT_OK)
+    n = co_await coil::io::read(fd, text);
+#else
+    n = coil::io::read(fd, text);
+#endif
+    co_return;
+}
+#endif
+
+#if COIL_CASE == 24 // unawaited_operation_in_an_optional
+// expect: did you forget to co_await? Write int n = co_await io::read(fd, buf)
+
+coil::task<> caller(int fd, std::string& text) {
+#if defined(COIL_EXPECT_OK)
+    const std::optional<int> n = co_await coil::io::read(fd, text);
+    (void)n;
+#else
+    const std::optional<int> n = coil::io::read(fd, text);
 #endif
     co_return;
 }

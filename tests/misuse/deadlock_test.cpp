@@ -222,10 +222,12 @@ TEST_F(Deadlock, PrintedByDefault) {
     static io_context* running = nullptr;
     running = &ctx;
     interrupt.sa_handler = [](int) { running->stop(); };
-    ::sigaction(SIGALRM, &interrupt, nullptr);
+    struct ::sigaction before{};
+    ::sigaction(SIGALRM, &interrupt, &before);
     ::alarm(1);
     ctx.co_spawn(receives(c));
     ctx.run();
+    ::sigaction(SIGALRM, &before, nullptr);
     printed = testing::internal::GetCapturedStderr();
     EXPECT_NE(printed.find("coil: these tasks wait for ever"), std::string::npos) << printed;
     EXPECT_EQ(printed.find("wait for ever"), printed.rfind("wait for ever")); // once

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 using namespace coil;
@@ -175,6 +176,43 @@ TEST(Buffer, FreedWhileInFlight) {
         }()),
         "coil: a buffer of recv, 64 bytes at 0x[0-9a-f]+, was freed while the operation was in "
         "flight\\.");
+}
+
+task<> reads_a_vector(net::socket& from, mutable_buffer into) {
+    const ::iovec part{into.data(), into.size()};
+    co_await io::readv(from.native_handle(), {&part, 1});
+}
+task<> reads_some(net::socket& from, mutable_buffer into) {
+    const mutable_buffer parts[] = {into};
+    co_await from.readv_some(parts);
+}
+task<> receives_with_the_sender(net::socket& from, mutable_buffer into) {
+    co_await from.recv_from(into);
+}
+
+/// Frees the buffer of a task that waits for it.
+template <class Receive>
+void free_in_flight(Receive receive) {
+    run([](Receive f) -> task<> {
+        auto [a, b] = net::socket::pair();
+        auto memory = std::make_unique<char[]>(64);
+        co_spawn(f(a, {memory.get(), 64}));
+        co_await sleep_for(1ms);
+        memory.reset();
+        static_cast<void>(co_await b.send("x"));
+        co_await sleep_for(10ms);
+    }(receive));
+}
+
+// mistake 11: a buffer of a vectored operation is freed, with AddressSanitizer
+// shows: `a buffer of readv, 64 bytes at ..., was freed while the operation was in flight`
+TEST(Buffer, OfAVectorFreedWhileInFlight) {
+    constexpr const char* sentence = ", 64 bytes at 0x[0-9a-f]+, was freed while the operation was "
+                                     "in flight";
+    EXPECT_DEATH(free_in_flight(reads_a_vector), std::string("a buffer of readv") + sentence);
+    EXPECT_DEATH(free_in_flight(reads_some), std::string("a buffer of recvmsg") + sentence);
+    EXPECT_DEATH(free_in_flight(receives_with_the_sender),
+                 std::string("a buffer of recvmsg") + sentence);
 }
 
 TEST(Buffer, FreedBeforeTheSubmissionOfALimitedOperation) {

@@ -5,6 +5,8 @@
 #include <coil/core/awaitable.hpp>
 #include <coil/core/config.hpp>
 
+#include <concepts>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -49,6 +51,10 @@ public:
     /// Produces a readable compiler error: the operation is used as if it were its result.
     operator int() const // NOLINT(*-explicit-*)
         COIL_DELETE_MEMBER("did you forget to co_await? Write int n = co_await io::read(fd, buf)");
+    template <class Optional>
+        requires std::same_as<Optional, std::optional<int>>
+    operator Optional() const // NOLINT(*-explicit-*)
+        COIL_DELETE("did you forget to co_await? Write int n = co_await io::read(fd, buf)");
 
     /// Used by combinators: the operation of this awaitable.
     [[nodiscard]] Element take_element() && noexcept { return std::move(element_); }

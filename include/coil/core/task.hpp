@@ -223,6 +223,15 @@ inline task<void> task_promise<void>::get_return_object() noexcept {
 
 } // namespace coil
 
+/// Refuses a parameter that the frame cannot align.
+template <class T, class... Parameters>
+struct std::coroutine_traits<coil::task<T>, Parameters...> {
+    static_assert(
+        (coil::detail::fits_into_a_frame<Parameters> && ...),
+        "a parameter of a coroutine is aligned to 64 bytes at most: pass a reference or a "
+        "std::unique_ptr");
+    using promise_type = typename coil::task<T>::promise_type;
+};
 template <class T>
     requires requires { std::tuple_size<T>::value; }
 struct std::tuple_size<coil::task<T>> : std::tuple_size<T> {};

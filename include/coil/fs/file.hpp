@@ -110,7 +110,7 @@ public:
         return io_awaitable<coil::detail::file_vector_element>(
             coil::detail::file_vector_element(fd_, to));
     }
-    task<io_result> writev_some(std::span<const const_buffer> from);
+    task<io_result> writev_some(std::span<const const_buffer> from COIL_LIFETIMEBOUND);
     /// pread(2), pwrite(2): at an offset in bytes; the file's position does not change. (Pipes and
     /// sockets, which have no position, ignore the offset.)
     operation read_at(mutable_buffer buf COIL_LIFETIMEBOUND, ::off_t offset) noexcept {

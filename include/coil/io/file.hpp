@@ -87,7 +87,7 @@ inline operation write(descriptor fd, const_buffer buf COIL_LIFETIMEBOUND, Offse
 }
 
 /// readv(2), preadv(2). The iovec array must outlive the await.
-inline operation readv(descriptor fd, std::span<const ::iovec> iov,
+inline operation readv(descriptor fd, std::span<const ::iovec> iov COIL_LIFETIMEBOUND,
                        ::off_t offset = current_position) noexcept {
     return detail::make_operation(fd, uring::prep::readv(fd.number(), iov.data(),
                                                          static_cast<unsigned>(iov.size()),
@@ -99,7 +99,7 @@ operation readv(...) COIL_DELETE("readv and writev take an array of iovec: readv
 operation writev(...) COIL_DELETE("readv and writev take an array of iovec: writev(fd, parts)");
 
 /// writev(2), pwritev(2). The iovec array must outlive the await.
-inline operation writev(descriptor fd, std::span<const ::iovec> iov,
+inline operation writev(descriptor fd, std::span<const ::iovec> iov COIL_LIFETIMEBOUND,
                         ::off_t offset = current_position) noexcept {
     return detail::make_operation(fd, uring::prep::writev(fd.number(), iov.data(),
                                                           static_cast<unsigned>(iov.size()),

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <coil/context/operation.hpp>
+#include <coil/core/config.hpp>
+#include <coil/core/detail/byte_range.hpp>
 #include <coil/core/detail/range_concepts.hpp>
 #include <coil/uring/prep.hpp>
 
@@ -51,7 +53,8 @@ inline operation futex_wake(const void* word, std::uint64_t count,
 /// as for futex_wait().
 ///
 /// IORING_OP_FUTEX_WAITV (Linux 6.7); older kernels: -EOPNOTSUPP.
-inline operation futex_waitv(std::span<const uring::futex_waiter> waiters) noexcept {
+inline operation
+futex_waitv(std::span<const uring::futex_waiter> waiters COIL_LIFETIMEBOUND) noexcept {
     return detail::make_operation(
         uring::prep::futex_waitv(waiters.data(), static_cast<unsigned>(waiters.size())));
 }
@@ -64,9 +67,17 @@ inline operation futex_waitv(const struct ::futex_waitv* waiters, unsigned count
         reinterpret_cast<const uring::futex_waiter*>(waiters), count, flags));
 }
 
-/// The same for an array, span or vector.
+/// The same for an array or vector, and for a span.
 template <std::ranges::contiguous_range Waiters>
-    requires std::same_as<std::ranges::range_value_t<Waiters>, struct ::futex_waitv>
+    requires std::same_as<std::ranges::range_value_t<Waiters>, struct ::futex_waitv> &&
+             detail::is_owner_of_elements<Waiters>
+operation futex_waitv(Waiters&& waiters COIL_LIFETIMEBOUND) noexcept {
+    return io::futex_waitv(std::ranges::data(waiters),
+                           static_cast<unsigned>(std::ranges::size(waiters)));
+}
+template <std::ranges::contiguous_range Waiters>
+    requires std::same_as<std::ranges::range_value_t<Waiters>, struct ::futex_waitv> &&
+             (!detail::is_owner_of_elements<Waiters>)
 operation futex_waitv(Waiters&& waiters) noexcept {
     return io::futex_waitv(std::ranges::data(waiters),
                            static_cast<unsigned>(std::ranges::size(waiters)));

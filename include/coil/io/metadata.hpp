@@ -79,29 +79,31 @@ inline operation madvise(void* addr, std::size_t length, int advice) noexcept {
 // ---- extended attributes. Names, paths and values must outlive the await.
 
 /// getxattr(2): the value's length; with an empty buffer the length only.
-inline operation getxattr(path_argument path COIL_LIFETIMEBOUND, const char* name,
+inline operation getxattr(path_argument path COIL_LIFETIMEBOUND,
+                          const char* name COIL_LIFETIMEBOUND,
                           mutable_buffer value COIL_LIFETIMEBOUND) noexcept {
     return detail::make_operation(
         uring::prep::getxattr(path.c_str(), name, value.data(), value.size()));
 }
 
 /// setxattr(2): 0. `flags`: XATTR_CREATE, XATTR_REPLACE.
-inline operation setxattr(path_argument path COIL_LIFETIMEBOUND, const char* name,
+inline operation setxattr(path_argument path COIL_LIFETIMEBOUND,
+                          const char* name COIL_LIFETIMEBOUND,
                           const_buffer value COIL_LIFETIMEBOUND, int flags = 0) noexcept {
     return detail::make_operation(
         uring::prep::setxattr(path.c_str(), name, value.data(), value.size(), flags));
 }
 
 /// fgetxattr(2), like getxattr.
-inline operation fgetxattr(descriptor fd, const char* name,
+inline operation fgetxattr(descriptor fd, const char* name COIL_LIFETIMEBOUND,
                            mutable_buffer value COIL_LIFETIMEBOUND) noexcept {
     return detail::make_operation(
         fd, uring::prep::fgetxattr(fd.number(), name, value.data(), value.size()));
 }
 
 /// fsetxattr(2), like setxattr.
-inline operation fsetxattr(descriptor fd, const char* name, const_buffer value COIL_LIFETIMEBOUND,
-                           int flags = 0) noexcept {
+inline operation fsetxattr(descriptor fd, const char* name COIL_LIFETIMEBOUND,
+                           const_buffer value COIL_LIFETIMEBOUND, int flags = 0) noexcept {
     return detail::make_operation(
         fd, uring::prep::fsetxattr(fd.number(), name, value.data(), value.size(), flags));
 }

@@ -200,7 +200,7 @@ public:
     /// `data`, which must not be empty. Returns the size of `data`, or -errno; -EINVAL for more
     /// than max_descriptors. The caller's descriptors stay open. They and `data` must outlive the
     /// await.
-    task<io_result> send_descriptors(std::span<const int> descriptors,
+    task<io_result> send_descriptors(std::span<const int> descriptors COIL_LIFETIMEBOUND,
                                      const_buffer data COIL_LIFETIMEBOUND);
     /// recvmsg(2): bytes received and the descriptors sent with them. Descriptors of a discarded
     /// result are closed. When the peer has shut down its side: 0 bytes and no descriptors.

@@ -81,10 +81,12 @@ public:
     [[nodiscard]] int release() noexcept { return end_.release(); }
 
     /// byte_source: 0 when every program has closed the terminal.
-    task<io_result> read_some(mutable_buffer to);
+    task<io_result> read_some(mutable_buffer to COIL_LIFETIMEBOUND);
     /// byte_sink. A terminal that is not in raw mode accepts at most 4095 bytes of a line, and
     /// discards the rest.
-    operation write_some(const_buffer from) noexcept { return end_.write_some(from); }
+    operation write_some(const_buffer from COIL_LIFETIMEBOUND) noexcept {
+        return end_.write_some(from);
+    }
     /// Writes the end-of-file character (Ctrl-D): 0 or -errno. If it follows a complete line, the
     /// programs see the end of their input. -EOPNOTSUPP in raw mode, and if no such character is
     /// set (`stty eof undef`). Writing remains possible.

@@ -84,7 +84,7 @@ public:
 
     /// Reads until `buf` is full and returns its size; -ENODATA if the stream ends first. On an
     /// error it returns -errno even if some bytes were read. At most 0x7ffff000 bytes.
-    task<io_result> read_exact(mutable_buffer buf) {
+    task<io_result> read_exact(mutable_buffer buf COIL_LIFETIMEBOUND) {
         [[maybe_unused]] const detail::exclusive_call here(calls_, two_calls);
         buf = {buf.data(), detail::transfer_size(buf.size())};
         std::size_t done = buffer_.take(buf);
@@ -111,7 +111,7 @@ public:
     }
 
     /// byte_source: returns bytes from the buffer first.
-    task<io_result> read_some(mutable_buffer buf) {
+    task<io_result> read_some(mutable_buffer buf COIL_LIFETIMEBOUND) {
         [[maybe_unused]] const detail::exclusive_call here(calls_, two_calls);
         if (const std::size_t taken = buffer_.take(buf); taken > 0 || buf.size() == 0) {
             co_await detail::immediate_await();
@@ -125,7 +125,7 @@ public:
     /// without "\n" is returned unchanged; delimited() is then false. A line of more than `max`
     /// bytes, including a '\r' but not the "\n", throws as read_until() does. The reader must
     /// outlive the range.
-    [[nodiscard]] line_range lines(std::size_t max = default_max) noexcept {
+    [[nodiscard]] line_range lines(std::size_t max = default_max) noexcept COIL_LIFETIMEBOUND {
         return line_range(*this, max);
     }
 

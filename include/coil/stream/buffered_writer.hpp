@@ -61,7 +61,8 @@ public:
     class write_awaitable;
     /// Returns the size of the data, or -errno; takes at most 0x7ffff000 bytes, as write(2) does.
     /// Does not suspend if the data fits into the buffer. The data must outlive the await.
-    [[nodiscard("did you forget to co_await?")]] write_awaitable write(const_buffer data) noexcept {
+    [[nodiscard("did you forget to co_await?")]] write_awaitable
+    write(const_buffer data COIL_LIFETIMEBOUND) noexcept {
         return write_awaitable(*this, data);
     }
     /// Produces a readable compiler error.
@@ -69,7 +70,9 @@ public:
     write_awaitable write(Data&& data, Size n)
         COIL_DELETE("pass the length as a part of the buffer: {data, n}");
     /// byte_sink: the same as write().
-    write_awaitable write_some(const_buffer data) noexcept { return write(data); }
+    write_awaitable write_some(const_buffer data COIL_LIFETIMEBOUND) noexcept {
+        return write(data);
+    }
 
     /// Writes the whole buffer to the stream: 0 or -errno.
     task<io_result> flush() {

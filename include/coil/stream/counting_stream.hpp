@@ -42,7 +42,7 @@ public:
     [[nodiscard]] std::uint64_t bytes_written() const noexcept { return written_; }
 
     /// byte_source.
-    task<io_result> read_some(mutable_buffer to)
+    task<io_result> read_some(mutable_buffer to COIL_LIFETIMEBOUND)
         requires byte_source<Stream>
     {
         const int n = io_result(co_await stream_.read_some(to));
@@ -50,7 +50,7 @@ public:
         co_return io_result(n);
     }
     /// byte_sink.
-    task<io_result> write_some(const_buffer from)
+    task<io_result> write_some(const_buffer from COIL_LIFETIMEBOUND)
         requires byte_sink<Stream>
     {
         const int n = io_result(co_await stream_.write_some(from));

@@ -46,7 +46,7 @@ public:
     [[nodiscard]] std::remove_reference_t<Stream>& stream() noexcept { return stream_; }
 
     /// byte_source.
-    task<io_result> read_some(mutable_buffer to)
+    task<io_result> read_some(mutable_buffer to COIL_LIFETIMEBOUND)
         requires byte_source<Stream>
     {
         detail::observed_stream observed(stream_, progress_);
@@ -55,7 +55,7 @@ public:
         co_return outcome(result, expired);
     }
     /// byte_sink.
-    task<io_result> write_some(const_buffer from)
+    task<io_result> write_some(const_buffer from COIL_LIFETIMEBOUND)
         requires byte_sink<Stream>
     {
         detail::observed_stream observed(stream_, progress_);

@@ -42,9 +42,13 @@ public:
     }
 
     /// read(2): bytes read; 0 when every writer has closed its end.
-    operation read_some(mutable_buffer buf) noexcept { return io::read(fd_, buf); }
+    operation read_some(mutable_buffer buf COIL_LIFETIMEBOUND) noexcept {
+        return io::read(fd_, buf);
+    }
     /// write(2): bytes written.
-    operation write_some(const_buffer buf) noexcept { return io::write(fd_, buf); }
+    operation write_some(const_buffer buf COIL_LIFETIMEBOUND) noexcept {
+        return io::write(fd_, buf);
+    }
     /// vectored_source and vectored_sink: readv(2) and writev(2) with up to 16 buffers. The
     /// operation copies the list; the buffers themselves must outlive it.
     auto readv_some(std::span<const mutable_buffer> to) noexcept {

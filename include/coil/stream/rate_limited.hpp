@@ -61,7 +61,7 @@ public:
     [[nodiscard]] std::remove_reference_t<Stream>& stream() noexcept { return stream_; }
 
     /// byte_source: reads at most as many bytes as the limit lets pass.
-    task<io_result> read_some(mutable_buffer to)
+    task<io_result> read_some(mutable_buffer to COIL_LIFETIMEBOUND)
         requires byte_source<Stream>
     {
         if (const int error = co_await wait_for(read_, to.size()); error < 0) {
@@ -74,7 +74,7 @@ public:
         co_return io_result(n);
     }
     /// byte_sink: writes at most as many bytes as the limit lets pass.
-    task<io_result> write_some(const_buffer from)
+    task<io_result> write_some(const_buffer from COIL_LIFETIMEBOUND)
         requires byte_sink<Stream>
     {
         if (const int error = co_await wait_for(write_, from.size()); error < 0) {

@@ -38,7 +38,8 @@ template <class Socket, class File>
     requires is_plain_socket<Socket> && requires(const File& f) {
         { f.native_handle() } -> std::same_as<int>;
     }
-COIL_CORO_WRAPPER task<io_result> sendfile(Socket& to, const File& from, std::uint64_t offset = 0,
+COIL_CORO_WRAPPER task<io_result> sendfile(Socket& to, const File& from COIL_LIFETIMEBOUND,
+                                           std::uint64_t offset = 0,
                                            std::size_t count = detail::max_transfer) {
     return detail::send_file(to.native_handle(), from.native_handle(), offset, count);
 }

@@ -78,8 +78,8 @@ private:
 /// One call transfers at most 16 buffers that are not empty. The list of buffers and their memory
 /// must outlive the await. Threading and cancellation: as for the source's read_some().
 template <byte_source Source>
-[[nodiscard("did you forget to co_await?")]] auto readv_some(Source& from,
-                                                             std::span<const mutable_buffer> to) {
+[[nodiscard("did you forget to co_await?")]] auto
+readv_some(Source& from, std::span<const mutable_buffer> to COIL_LIFETIMEBOUND) {
     if constexpr (vectored_source<Source>) {
         return from.readv_some(to);
     } else {
@@ -91,8 +91,8 @@ template <byte_source Source>
 /// -errno. Uses the sink's writev_some() if it has one; otherwise writes the first buffer that is
 /// not empty. For the rest see readv_some().
 template <byte_sink Sink>
-[[nodiscard("did you forget to co_await?")]] auto writev_some(Sink& to,
-                                                              std::span<const const_buffer> from) {
+[[nodiscard("did you forget to co_await?")]] auto
+writev_some(Sink& to, std::span<const const_buffer> from COIL_LIFETIMEBOUND) {
     if constexpr (vectored_sink<Sink>) {
         return to.writev_some(from);
     } else {
@@ -111,7 +111,7 @@ template <byte_sink Sink>
 /// the await. Threading and cancellation: as for the sink's write_some(); in particular, -ECANCELED
 /// does not say how much was written.
 template <byte_sink Sink>
-task<io_result> writev_all(Sink& to, std::span<const const_buffer> from) {
+task<io_result> writev_all(Sink& to, std::span<const const_buffer> from COIL_LIFETIMEBOUND) {
     detail::remaining_parts rest(from);
     for (;;) {
         const std::span<const const_buffer> parts = rest.next();

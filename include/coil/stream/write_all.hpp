@@ -15,7 +15,7 @@ namespace coil {
 /// some bytes were written; -EIO if the sink accepts nothing. At most 0x7ffff000 bytes, as with
 /// write(2).
 template <byte_sink Sink>
-task<io_result> write_all(Sink& to, const_buffer buf) {
+task<io_result> write_all(Sink& to, const_buffer buf COIL_LIFETIMEBOUND) {
     buf = {buf.data(), detail::transfer_size(buf.size())};
     std::size_t written = 0;
     while (written < buf.size()) {

@@ -26,9 +26,9 @@ template <byte_stream Transport, class File>
     requires requires(const File& f) {
         { f.native_handle() } -> std::same_as<int>;
     }
-COIL_CORO_WRAPPER task<io_result> sendfile(tls::basic_stream<Transport>& to, const File& from,
-                                           std::uint64_t offset = 0,
-                                           std::size_t count = detail::max_transfer) {
+COIL_CORO_WRAPPER task<io_result>
+sendfile(tls::basic_stream<Transport>& to, const File& from COIL_LIFETIMEBOUND,
+         std::uint64_t offset = 0, std::size_t count = detail::max_transfer) {
     return tls::detail::send_file(tls::detail::connection_access::of(to), from.native_handle(),
                                   offset, count);
 }

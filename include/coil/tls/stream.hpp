@@ -79,10 +79,12 @@ public:
     COIL_CORO_WRAPPER task<io_result> accept() { return detail::accept(*c_); }
 
     /// byte_stream: bytes read; 0 after the peer's close_notify.
-    COIL_CORO_WRAPPER task<io_result> read_some(mutable_buffer to) { return detail::read(*c_, to); }
+    COIL_CORO_WRAPPER task<io_result> read_some(mutable_buffer to COIL_LIFETIMEBOUND) {
+        return detail::read(*c_, to);
+    }
     /// byte_stream: bytes accepted, at most 64 KiB. They are encrypted and sent before the call
     /// returns. If sending fails, the next call returns the error.
-    COIL_CORO_WRAPPER task<io_result> write_some(const_buffer from) {
+    COIL_CORO_WRAPPER task<io_result> write_some(const_buffer from COIL_LIFETIMEBOUND) {
         return detail::write(*c_, from);
     }
     /// byte_stream: sends close_notify. Reading continues; the transport stays open.

@@ -4,6 +4,7 @@
 
 #include <coil/coil.hpp>
 
+#include <cstddef>
 #include <mutex>
 #include <shared_mutex>
 #include <string>
@@ -63,6 +64,12 @@ task<> locks_shared() {
     co_await work();
 }
 
+task<> locks_two(std::mutex* other) {
+    // finds misc-coroutine-hostile-raii
+    const std::scoped_lock guard(lock, *other);
+    co_await work();
+}
+
 task<> unlocks_first() {
     {
         const std::lock_guard guard(lock);
@@ -79,4 +86,15 @@ task<> does_not_suspend() {
     const std::scoped_lock guard(shared_lock);
     (void)co_await this_task::stop_token();
     (void)co_await this_task::deadline();
+}
+
+// mistake 21: a result is assigned or added to a std::string
+task<> converts_to_a_char(fs::file* f, std::string text) {
+    std::string buf(100, '\0');
+    // finds bugprone-string-integer-assignment
+    text = co_await f->read(buf);
+    // finds bugprone-string-integer-assignment
+    text += co_await f->read(buf);
+    const int n = co_await f->read(buf);
+    text.assign(buf, 0, static_cast<std::size_t>(n));
 }

@@ -9,6 +9,9 @@ namespace coil::detail {
 
 /// Records that an object takes ownership. Reports an existing owner on stderr.
 void note_descriptor_owned(int fd, const char* owner) noexcept;
+/// Called before the owner's destructor closes the descriptor: reports a socket that was replaced
+/// by another file.
+void check_owned_descriptor(int fd, const char* owner) noexcept;
 /// Records that the owner releases the descriptor, or is about to close it.
 void note_descriptor_given_up(int fd) noexcept;
 /// Records the result of the owner's close(). Reports -EBADF: the descriptor was closed before.

@@ -2,6 +2,7 @@
 
 #include <coil/base/assert.hpp>
 #include <coil/base/std_chrono.hpp>
+#include <coil/context/detail/awaited_descriptors.hpp>
 #include <coil/context/detail/away_list.hpp>
 #include <coil/context/detail/cancellation.hpp>
 #include <coil/context/detail/current_loop.hpp>
@@ -120,8 +121,7 @@ public:
     void make_ready(queue_node& node, std::coroutine_handle<> coroutine) noexcept {
         ready_.push(node, coroutine);
     }
-    /// Removes a waiter from the ready queue; returns false if it has already been resumed.
-    /// Amortised O(1), however long the queue is.
+    /// Removes a waiter from the ready queue: amortised O(1). False if it was resumed already.
     bool withdraw(queue_node& node, std::coroutine_handle<> coroutine) noexcept {
         return ready_.remove(node, coroutine);
     }
@@ -278,8 +278,8 @@ public:
     }
     /// Blocks until `wait` is no longer pending. Routes other completions but runs no coroutine.
     void drain(const io_op& wait) noexcept;
-
     [[nodiscard]] zero_copy_set& zero_copies() noexcept { return zero_copies_; }
+    [[nodiscard]] awaited_descriptors& descriptors() noexcept { return descriptors_; }
 
     // Resources registered with the ring.
     int use_direct_descriptors() noexcept {
@@ -314,8 +314,7 @@ public:
     [[nodiscard]] bool is_ending() const noexcept { return shutdown_.is_active(); }
     [[nodiscard]] io_context& context() noexcept { return context_; }
     [[nodiscard]] const ready_queue& ready() const noexcept { return ready_; }
-    /// Any thread.
-    [[nodiscard]] context_metrics metrics() const noexcept;
+    [[nodiscard]] context_metrics metrics() const noexcept; // any thread
 
 private:
     friend class deadlock_detection;
@@ -383,6 +382,7 @@ private:
     round_member round_;
     io_context& context_;
     const io_context_options& options_;
+    awaited_descriptors descriptors_;
 
     alignas(64) ready_queue ready_;
     ready_probe probe_;

@@ -32,6 +32,9 @@ inline bool io_op::start_at_once(event_loop& loop, std::coroutine_handle<> waite
     begin(loop, waiter, wait_kind::operation);
     set_submission(entry, 1);
     state_.start_at_once(token.stop_possible());
+#if COIL_ASSERTIONS
+    loop.descriptors().begin(*this);
+#endif
     if (token.stop_possible()) {
         observe<io_op>(token);
     }

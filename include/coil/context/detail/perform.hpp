@@ -47,6 +47,12 @@ inline int close_descriptor(int fd) noexcept {
 
 /// The same for the destructor of an owner. `owner` is its type for messages: "net::socket", ...
 inline void close_owned_descriptor(int fd, [[maybe_unused]] const char* owner) noexcept {
+#if COIL_ASSERTIONS
+    check_owned_descriptor(fd, owner);
+    if (current_loop != nullptr) {
+        current_loop->descriptors().closing(fd, owner);
+    }
+#endif
     [[maybe_unused]] const int result = close_descriptor(given_up(fd));
 #if COIL_ASSERTIONS
     note_descriptor_closed(fd, result, owner);

@@ -26,6 +26,9 @@ public:
 /// exception, a shutdown, or the destruction of a suspended coroutine.
 [[nodiscard]] bool is_cleaning_up() noexcept;
 
+/// Returns true for the first call with this function of a coroutine. Throws std::bad_alloc.
+[[nodiscard]] bool is_first_report_of(const void* function);
+
 /// Reports that a task is destroyed without having run: once for each coroutine function, and not
 /// if is_cleaning_up().
 [[gnu::cold]] void report_unrun_task(const void* frame) noexcept;
