@@ -11,21 +11,21 @@ namespace coil::detail {
 
 namespace {
 
-struct number {
+struct pool_number {
     metric_family what;
     std::string_view type;
     std::uint64_t pool_figures::* value;
 };
 
 // clang-format off
-constexpr std::array numbers{
-    number{{"coil_pool_threads", "Threads of the pool."}, "gauge", &pool_figures::threads},
-    number{{"coil_pool_idle_threads", "Threads that have nothing to do."}, "gauge", &pool_figures::idle_threads},
-    number{{"coil_pool_queued", "Calls that no thread has started."}, "gauge", &pool_figures::queued},
-    number{{"coil_pool_waiting", "Calls that wait for space in the queue."}, "gauge", &pool_figures::waiting},
-    number{{"coil_pool_threads_made_total", "Threads that were created."}, "counter", &pool_figures::threads_made},
-    number{{"coil_pool_delayed_total", "Calls that found every thread busy."}, "counter", &pool_figures::delayed},
-    number{{"coil_pool_full_reports_total", "Times that the watchdog found the pool full for long."}, "counter", &pool_figures::full_reports},
+constexpr std::array pool_numbers{
+    pool_number{{"coil_pool_threads", "Threads of the pool."}, "gauge", &pool_figures::threads},
+    pool_number{{"coil_pool_idle_threads", "Threads that have nothing to do."}, "gauge", &pool_figures::idle_threads},
+    pool_number{{"coil_pool_queued", "Calls that no thread has started."}, "gauge", &pool_figures::queued},
+    pool_number{{"coil_pool_waiting", "Calls that wait for space in the queue."}, "gauge", &pool_figures::waiting},
+    pool_number{{"coil_pool_threads_made_total", "Threads that were created."}, "counter", &pool_figures::threads_made},
+    pool_number{{"coil_pool_delayed_total", "Calls that found every thread busy."}, "counter", &pool_figures::delayed},
+    pool_number{{"coil_pool_full_reports_total", "Times that the watchdog found the pool full for long."}, "counter", &pool_figures::full_reports},
 };
 // clang-format on
 
@@ -33,7 +33,7 @@ constexpr std::array numbers{
 
 void write_pools(std::string& out,
                  std::span<const std::pair<pool_figures, std::string>> figures_and_labels) {
-    for (const number& n : numbers) {
+    for (const pool_number& n : pool_numbers) {
         if (!figures_and_labels.empty()) {
             write_header(out, n.what, n.type);
         }
