@@ -35,6 +35,7 @@ protected:
         if (is_linked()) {
             unlink();
             if (visited_ == visit::counted) [[unlikely]] {
+                visited_ = visit::done; // from here on, root_ may be destroyed
                 left_while_counted();
             }
         }
