@@ -2,7 +2,6 @@
 #include <coil/coil.hpp>
 
 using namespace coil;
-using namespace std::chrono_literals;
 
 task<> read_lines(net::socket& peer, channel<std::string>& queue) {
     buffered_reader reader{peer};
@@ -11,15 +10,16 @@ task<> read_lines(net::socket& peer, channel<std::string>& queue) {
         while (const auto line = co_await lines.next()) {
             co_await queue.send("you said " + std::string(*line) + "\n");
         }
-    } catch (const std::system_error&) { // receiving failed, or another task closed the queue
+        queue.close();
+    } catch (const std::system_error&) {
+        queue.close(); // receiving failed, or another task has closed the queue already
     }
-    queue.close();
     co_await event().wait(); // until when_any cancels this: the writer has sent the rest
 }
 
 task<> write_lines(net::socket& peer, channel<std::string>& queue) {
     while (const auto line = co_await queue.recv()) {
-        (co_await timeout(peer.send_all(*line), 5s)).value(); // throws: ends the session
+        (co_await timeout(peer.send_all(*line), std::chrono::seconds(5))).value(); // or throws
     }
 }
 
