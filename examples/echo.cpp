@@ -40,7 +40,9 @@ public:
     /// Called on a context.
     void count() noexcept {
         for (std::size_t i = 0; i < counts_.size(); ++i) {
-            counts_[i].sessions += &contexts_.context(i) == &this_context() ? 1 : 0;
+            if (&contexts_.context(i) == &this_context()) {
+                ++counts_[i].sessions;
+            }
         }
     }
     /// Called while the contexts are not running.
