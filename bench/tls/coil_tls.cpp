@@ -118,9 +118,8 @@ int main(int argc, char** argv) try {
     const tls::context ctx = tls::context::server(argv[2], argv[3]);
     const std::string_view mode = argv[4];
     io_context_options options;
-    if (mode == "receive" || mode == "send") {
-        options.idle =
-            idle_policy::park(); // as a blocking socket: a stream gains nothing by spinning
+    if (mode == "receive" || mode == "send") { // sleeps at once, as a blocking socket does
+        options.idle = idle_policy::park();
     }
     coil::run(serve(static_cast<std::uint16_t>(std::atoi(argv[1])), ctx, mode,
                     argc == 6 ? std::strtoull(argv[5], nullptr, 10) : 0),

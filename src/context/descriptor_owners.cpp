@@ -18,26 +18,28 @@ namespace {
 
 constexpr std::size_t most_descriptors = 65536; // larger numbers are not checked
 
-/// The kind of the owner of each descriptor, indexed by its number; null: no owner.
-[[maybe_unused]] constinit std::array<std::atomic<const char*>, most_descriptors> owners{};
+struct owned_descriptor_entry {
+    std::atomic<const char*> owner{nullptr}; // its kind; null: no owner
+    // the number that the kernel gave the socket when the owner took it, or one of those below
+    std::atomic<std::uint64_t> socket{0};
+};
+constexpr std::uint64_t unknown_file = 0;
+constexpr std::uint64_t not_a_socket = 1;
 
-[[maybe_unused]] std::atomic<const char*>* entry_of(int fd) noexcept {
+/// Indexed by the number of the descriptor.
+[[maybe_unused]] constinit std::array<owned_descriptor_entry, most_descriptors>
+    descriptor_entries{};
+
+[[maybe_unused]] owned_descriptor_entry* entry_of(int fd) noexcept {
 #if COIL_ASSERTIONS
     return fd >= 0 && static_cast<std::size_t>(fd) < most_descriptors
-               ? &owners[static_cast<std::size_t>(fd)]
+               ? &descriptor_entries[static_cast<std::size_t>(fd)]
                : nullptr;
 #else
     static_cast<void>(fd);
     return nullptr;
 #endif
 }
-
-// The number that the kernel gives each socket, and other values.
-constexpr std::uint64_t unknown_file = 0;
-constexpr std::uint64_t not_a_socket = 1;
-
-/// The socket that each owned descriptor referred to when its owner took it.
-[[maybe_unused]] constinit std::array<std::atomic<std::uint64_t>, most_descriptors> sockets{};
 
 std::uint64_t socket_at(int fd) noexcept {
     struct ::stat file{};
@@ -51,7 +53,7 @@ std::uint64_t socket_at(int fd) noexcept {
 
 void note_descriptor_owned(int fd, const char* owner) noexcept {
     if (auto* const entry = entry_of(fd)) {
-        if (const char* const other = entry->exchange(owner, std::memory_order_relaxed)) {
+        if (const char* const other = entry->owner.exchange(owner, std::memory_order_relaxed)) {
             std::fprintf(stderr,
                          "coil: descriptor %d has two owners: %s takes it while %s owns it. Each "
                          "will close it. Call release() of the first owner. If the descriptor of "
@@ -59,16 +61,16 @@ void note_descriptor_owned(int fd, const char* owner) noexcept {
                          "number.\n",
                          fd, owner, other);
         }
-        sockets[static_cast<std::size_t>(fd)].store(socket_at(fd), std::memory_order_relaxed);
+        entry->socket.store(socket_at(fd), std::memory_order_relaxed);
     }
 }
 
 void check_owned_descriptor(int fd, const char* owner) noexcept {
-    if (entry_of(fd) == nullptr) {
+    const auto* const entry = entry_of(fd);
+    if (entry == nullptr) {
         return;
     }
-    const std::uint64_t taken =
-        sockets[static_cast<std::size_t>(fd)].load(std::memory_order_relaxed);
+    const std::uint64_t taken = entry->socket.load(std::memory_order_relaxed);
     if (taken == unknown_file || taken == not_a_socket) {
         return; // other files may be replaced on purpose, such as a log by dup2()
     }
@@ -84,7 +86,7 @@ void check_owned_descriptor(int fd, const char* owner) noexcept {
 
 void note_descriptor_given_up(int fd) noexcept {
     if (auto* const entry = entry_of(fd)) {
-        entry->store(nullptr, std::memory_order_relaxed);
+        entry->owner.store(nullptr, std::memory_order_relaxed);
     }
 }
 
@@ -99,7 +101,7 @@ void note_descriptor_closed(int fd, int result, const char* owner) noexcept {
 
 void note_closed_by_number(int fd) noexcept {
     if (auto* const entry = entry_of(fd)) {
-        if (const char* const owner = entry->load(std::memory_order_relaxed)) {
+        if (const char* const owner = entry->owner.load(std::memory_order_relaxed)) {
             std::fprintf(stderr,
                          "coil: io::close(%d) closes a descriptor of %s, whose destructor will "
                          "close its number again. Call close() of the owner, or release() first.\n",

@@ -119,6 +119,7 @@ void loop_shutdown::refuse_unwanted() noexcept {
     visit(refusals_, [this]() noexcept { loop_.refuse_unwanted(); });
 }
 
+/// The current time, also if the loop's ring was never opened.
 std::int64_t loop_shutdown::now_ns() noexcept {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(loop_.now().time_since_epoch())
         .count();

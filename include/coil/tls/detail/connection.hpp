@@ -41,13 +41,13 @@ struct connection_access {
     }
 };
 
-/// Offers the socket of the transport to the engine, for kernel_sender.
+/// The descriptor of a transport that is a socket, otherwise -1.
 template <class Transport>
-void offer_socket(connection<Transport>& c) {
+int socket_of(const connection<Transport>& c) noexcept {
     if constexpr (is_plain_socket<Transport>) {
-        c.engine.offer_socket(c.transport.native_handle());
+        return c.transport.native_handle();
     } else {
-        c.engine.offer_socket(-1);
+        return -1;
     }
 }
 
@@ -66,11 +66,8 @@ void offer_socket(connection<Transport>& c) {
 /// Sends output whose record type is not application data. Returns the bytes sent, or -errno.
 template <class Transport>
 COIL_CORO_WRAPPER task<io_result> send_typed(connection<Transport>& c, int flags) {
-    int fd = -1; // only a socket has such output
-    if constexpr (is_plain_socket<Transport>) {
-        fd = c.transport.native_handle();
-    }
-    return send_record(fd, c.engine.output_type(), c.engine.output(), flags);
+    // Only a socket has such output.
+    return send_record(socket_of(c), c.engine.output_type(), c.engine.output(), flags);
 }
 
 /// Sends the whole output. Returns 0, or -errno; the rest then remains for the next call. If
@@ -199,7 +196,7 @@ task<io_result> connect(connection<Transport>& c, std::string name) {
     if (begun < 0) {
         co_return io_result(begun);
     }
-    offer_socket(c);
+    c.engine.offer_socket(socket_of(c)); // for kernel_sender
     co_return co_await establish(c);
 }
 
@@ -209,7 +206,7 @@ task<io_result> accept(connection<Transport>& c) {
     if (begun < 0) {
         co_return io_result(begun);
     }
-    offer_socket(c);
+    c.engine.offer_socket(socket_of(c)); // for kernel_sender
     co_return co_await establish(c);
 }
 
