@@ -128,7 +128,7 @@ private:
     }
     // Spinning polls memory, so it needs a backend that posts completions there asynchronously.
     if (ring_.posts_asynchronously() &&
-        parker_.history().should_spin(submissions_.in_flight() > 0)) {
+        parker_.history().should_spin(submissions_.in_flight() > 0) && parker_.may_spin()) {
         parker_.coalesce(submissions_.completions_due());
         poll_cq();
         if (!ready_.empty() || submissions_.sq_starved()) {

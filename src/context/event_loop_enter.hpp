@@ -53,7 +53,7 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
 }
 
 [[gnu::always_inline]] inline void event_loop::reap() noexcept {
-    if (is_observed()) [[unlikely]] {
+    if (is_observed() || parker_.counts_bytes()) [[unlikely]] {
         reap_observed();
         return;
     }

@@ -33,9 +33,13 @@ bool event_loop::run_observed() {
     return true;
 }
 
+/// reap() while a trace is taken, a tool is attached, or the parker measures. A negative result is
+/// an error; the positive ones that are not a number of bytes are small.
 void event_loop::reap_observed() noexcept {
     const std::int64_t now = is_tracing() ? trace_now_ns() : 0;
-    metrics_.completions += ring_->for_each_cqe([this, now](const uring::cqe& completion) {
+    std::uint64_t bytes = 0;
+    metrics_.completions += ring_->for_each_cqe([&](const uring::cqe& completion) {
+        bytes += completion.res > 0 ? static_cast<std::uint64_t>(completion.res) : 0;
         if ((completion.user_data & kind_mask) ==
             static_cast<std::uint64_t>(completion_kind::entry)) {
             COIL_USDT3(complete, completion.user_data, completion.res, completion.flags);
@@ -45,6 +49,7 @@ void event_loop::reap_observed() noexcept {
         }
         route(completion);
     });
+    parker_.note_transferred(bytes);
 }
 
 void note_submissions(uring::ring& ring, std::uint32_t& seen) noexcept {

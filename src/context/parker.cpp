@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <ctime>
 
 namespace coil::detail {
 
@@ -16,6 +17,25 @@ void parker::wait_for_more() noexcept {
         spin_pause();
     } while (inbox_.empty() && (now = ring_.now_ns()) < end);
     meter_.resume(now);
+}
+
+/// The events are completions and messages. A message that ended a sleep counts once, as the
+/// completion of the read of the wake-up descriptor.
+void parker::check_experiment() noexcept {
+    const std::int64_t now = ring_.now_ns();
+    if (!experiment_.is_sample_due(now)) {
+        return;
+    }
+    std::timespec used{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    experiment_.add({
+        .now_ns = now,
+        .cpu_ns = used.tv_sec * 1'000'000'000 + used.tv_nsec,
+        .events = metrics_.completions.get() + metrics_.wake_ups_elided.get(),
+        .bytes = transferred_,
+    });
+    metrics_.spin_experiments.set(experiment_.results());
+    metrics_.spins_suppressed.set(experiment_.is_in_favour() ? 0 : 1);
 }
 
 /// Whether there is an event, and not only IORING_SQ_TASKRUN. The kernel queues task work before it

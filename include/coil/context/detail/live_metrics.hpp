@@ -62,6 +62,8 @@ struct live_metrics {
     counter completions;
     counter parks;
     counter spins;
+    counter spin_experiments;
+    counter spins_suppressed;
     counter wake_ups_sent;
     counter wake_ups_elided;
     counter refusals;

@@ -6,6 +6,7 @@
 #include <coil/context/detail/inbox.hpp>
 #include <coil/context/detail/live_metrics.hpp>
 #include <coil/context/detail/loop_ring.hpp>
+#include <coil/context/detail/spin_experiment.hpp>
 #include <coil/context/detail/turn_meter.hpp>
 #include <coil/context/detail/wake_descriptor.hpp>
 
@@ -54,6 +55,17 @@ public:
             lap_if_due();
         }
     }
+    /// Whether to spin if the history is in favour: false while an experiment has shown that
+    /// spinning does not pay, or while one compares. Called at each such idle period.
+    [[nodiscard]] bool may_spin() noexcept {
+        if (experiment_.is_check_due()) [[unlikely]] {
+            check_experiment();
+        }
+        return experiment_.spins();
+    }
+    /// Whether note_transferred() is to be called for completions.
+    [[nodiscard]] bool counts_bytes() const noexcept { return experiment_.is_measuring(); }
+    void note_transferred(std::uint64_t bytes) noexcept { transferred_ += bytes; }
     /// Spins until there is something to do, until `until_ns`, or for the time that the policy
     /// allows. Returns whether there is something to do.
     [[nodiscard]] bool spin(std::int64_t until_ns) noexcept;
@@ -89,6 +101,7 @@ public:
 
 private:
     void wait_for_more() noexcept;
+    void check_experiment() noexcept;
     [[nodiscard]] bool has_events() noexcept;
     [[nodiscard]] bool spin_once() noexcept;
 
@@ -97,6 +110,8 @@ private:
     turn_meter& meter_;
     live_metrics& metrics_;
     idle_history history_;
+    spin_experiment experiment_;
+    std::uint64_t transferred_ = 0; // bytes, while counts_bytes()
     wake_descriptor descriptor_;
     std::uint64_t woken_by_posts_ = 0;
     std::int64_t trim_due_ns_ = 0; // after a peak: when the frame cache is returned
@@ -127,6 +142,9 @@ private:
     unpark();
     const std::int64_t end = ring_.now_ns();
     meter_.resume(end);
+    if (end - begin >= policy.limit().count()) {
+        experiment_.on_long_sleep(end - begin);
+    }
     history_.on_slept(begin, end, until_ns);
 }
 
