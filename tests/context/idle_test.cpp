@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using namespace coil;
@@ -137,6 +138,63 @@ TEST(Idle, G8_ABackendThatAlwaysReportsWorkDoesNotKeepAContextAwake) {
     };
     EXPECT_EQ(coil_test::run_on(context, reads()), 1);
     EXPECT_EQ(context.metrics().parks, 1U);
+}
+
+/// Performs operations one after the other, each of which takes 20 µs of the script's time, and
+/// `wake_up` more if the context sleeps.
+context_metrics after_many_short_waits(std::chrono::nanoseconds wake_up) {
+    auto script = std::make_shared<coil_test::scripted_backend::script>();
+    std::uint64_t pending = 0;
+    std::chrono::nanoseconds due{};
+    const auto complete = [&] {
+        script->post(std::exchange(pending, 0), 0);
+        script->stuck_flags = coil::uring::sq_flag::taskrun; // a spin sees it
+    };
+    script->on_submit = [&](const coil::uring::sqe& entry) {
+        if (entry.opcode == static_cast<std::uint8_t>(coil::uring::opcode::nop)) {
+            pending = entry.user_data;
+            due = script->now + 20us;
+            script->stuck_flags = 0;
+        }
+    };
+    script->on_now = [&] {
+        script->now += 1us;
+        if (pending != 0 && script->now >= due) {
+            complete();
+        }
+    };
+    script->on_wait = [&] {
+        if (pending != 0) {
+            script->now = due + wake_up;
+            complete();
+        }
+    };
+    io_context_options options;
+    options.idle = idle_policy::spin(50us);
+    options.make_backend = coil_test::scripted_backend::factory(script);
+    io_context context(options);
+    auto waits = []() -> task<> {
+        for (int i = 0; i < 20'000; ++i) {
+            co_await io::nop();
+        }
+    };
+    coil_test::run_on(context, waits());
+    return context.metrics();
+}
+
+TEST(Idle, KeepsSpinningIfSleepingWouldDelayTheWork) {
+    const context_metrics m = after_many_short_waits(10us);
+    EXPECT_GE(m.spin_experiments, 3U);
+    EXPECT_EQ(m.spins_suppressed, 0U);
+    EXPECT_GT(m.spins, 10 * m.parks);
+}
+
+TEST(Idle, StopsSpinningIfItOnlyTakesCpuTime) {
+    const context_metrics m = after_many_short_waits(0us);
+    EXPECT_GE(m.spin_experiments, 3U);
+    EXPECT_EQ(m.spins_suppressed, 1U);
+    EXPECT_GT(m.parks, m.spins);
+    EXPECT_NE(to_string(m).find("(spinning does not pay)"), std::string::npos);
 }
 
 TEST(Idle, G8_WaitingUsesNoCpuTimeWithAnyPolicy) {

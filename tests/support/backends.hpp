@@ -133,6 +133,8 @@ public:
         /// Called when the context waits and no completion is available. The script may post one;
         /// if it does not, time advances to the end of the wait.
         std::function<void()> on_wait = [] {};
+        /// Called when the context reads the clock.
+        std::function<void()> on_now = [] {};
         /// A non-zero result is returned by enter() instead of executing it.
         std::function<int(unsigned to_submit)> refuse_enter;
         std::uint32_t features = coil::uring::feature::nodrop |
@@ -230,6 +232,7 @@ public:
     }
     std::chrono::steady_clock::time_point now() noexcept override {
         script_->now += std::chrono::nanoseconds{100}; // polling takes time
+        script_->on_now();
         return std::chrono::steady_clock::time_point(script_->now);
     }
     [[nodiscard]] int native_handle() const noexcept override { return -1; }
