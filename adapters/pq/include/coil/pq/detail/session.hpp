@@ -59,7 +59,7 @@ public:
     /// Sends a statement within an exchange: `sql`, or the prepared statement named `prepared`, for
     /// which `sql` is the text that error messages show. Throws connection_error, or error if libpq
     /// refuses the statement.
-    void send(const std::string& sql, const std::string& prepared = {},
+    void send(const std::string& sql, const char* prepared = nullptr,
               const parameters& values = {});
     /// Ends an exchange: receives every result that is outstanding, and returns the first failed
     /// one or the last. If the task is asked to stop, recovers the connection.
@@ -74,8 +74,8 @@ public:
     task<> wait(unsigned events);
     /// Waits until everything was written to the socket.
     task<> flush();
-    /// Called while libpq is busy: writes to the socket, then waits for input if libpq is still
-    /// busy.
+    /// Called while libpq is busy: writes to the socket as much as it takes, then waits for input,
+    /// or until it takes more.
     task<> progress();
     /// Waits for the next result; null ends the results of a statement.
     task<result> next();
@@ -115,6 +115,7 @@ private:
     };
 
     static task<> nothing() { co_return; }
+    [[noreturn]] void refused(std::string_view sql);
     task<> receive();
     task<> discard_copy();
     task<> cancel_statement();
