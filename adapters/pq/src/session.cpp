@@ -269,6 +269,19 @@ task<> session::recover() {
     }
 }
 
+task<> session::guarded(task<> work) {
+    std::exception_ptr failure;
+    try {
+        co_await std::move(work);
+    } catch (...) {
+        failure = std::current_exception();
+    }
+    if (failure) {
+        co_await recover();
+        std::rethrow_exception(failure);
+    }
+}
+
 task<> session::cancel_and_discard() {
     if (cancelling_) {
         co_await cancelling_->wait();

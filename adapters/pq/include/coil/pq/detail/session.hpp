@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/freed_by.hpp>
 #include <coil/core/task.hpp>
 #include <coil/pq/error.hpp>
 #include <coil/pq/parameters.hpp>
@@ -82,7 +83,8 @@ public:
     /// Cancels the unfinished exchange and discards its results, even if a stop was requested. If
     /// this takes longer than the grace period, the connection is broken.
     task<> recover();
-    task<> recover_if(bool failed) { return failed ? recover() : nothing(); }
+    /// Awaits `work`, a part of the exchange, and recovers if it throws.
+    task<> guarded(task<> work);
 
     /// Throws the error that a result reports.
     void check(const result& r, std::string_view sql);
@@ -93,9 +95,8 @@ public:
     [[nodiscard]] ::PGconn* get() const noexcept { return conn_.get(); }
     [[nodiscard]] const std::string& server() const noexcept { return server_; }
     [[nodiscard]] bool broken() const noexcept { return broken_; }
-    [[nodiscard]] bool used() const noexcept { return used_; }
     [[nodiscard]] std::chrono::nanoseconds grace() const noexcept { return grace_; }
-    void set_unfinished(bool unfinished) noexcept { unfinished_ = unfinished; }
+    void set_finished() noexcept { unfinished_ = false; }
     /// Called if the frame of a transaction is destroyed. Of nested ones, the outermost calls it
     /// last, so its savepoint is used.
     void roll_back_later(std::string savepoint) noexcept { abandoned_ = std::move(savepoint); }
@@ -110,11 +111,6 @@ public:
     [[nodiscard]] std::string next_name() { return "coil_" + std::to_string(++names_); }
 
 private:
-    struct closer {
-        void operator()(::PGconn* c) const noexcept { ::PQfinish(c); }
-    };
-
-    static task<> nothing() { co_return; }
     [[noreturn]] void refused(std::string_view sql);
     task<> receive();
     task<> discard_copy();
@@ -125,7 +121,7 @@ private:
     std::string server_;
     std::chrono::nanoseconds grace_;
     std::function<void(std::string_view)> on_notice_;
-    std::unique_ptr<::PGconn, closer> conn_;
+    std::unique_ptr<::PGconn, coil::detail::freed_by<&::PQfinish>> conn_;
     std::shared_ptr<event> cancelling_; // set when the last PQcancel() has returned
     result received_;                   // of the exchange
     std::string_view sql_;              // of the call, for messages
