@@ -97,7 +97,7 @@ task<> session::connect(const char* const* names, const char* const* values) {
     server_ = std::string(::PQhost(get())) + ':' + ::PQport(get()) + '/' + ::PQdb(get());
 }
 
-task<> session::ready() {
+task<> session::ready(bool begins) {
     if ((co_await this_task::stop_token()).stop_requested()) {
         stop();
     }
@@ -107,12 +107,10 @@ task<> session::ready() {
     if (broken_) {
         throw connection_error("pq: " + server_ + ": the connection is broken");
     }
-}
-
-task<> session::begin() {
-    co_await ready();
-    unfinished_ = true;
-    received_ = {};
+    if (begins) {
+        unfinished_ = true;
+        received_ = {};
+    }
 }
 
 void session::send(const std::string& sql, const char* prepared, const parameters& values) {
@@ -216,7 +214,11 @@ task<result> session::next() {
 /// the first failed result, or the last result if none has failed.
 task<> session::receive() {
     for (;;) {
-        result r = co_await next();
+        if (::PQisBusy(get()) != 0) {
+            co_await progress();
+            continue;
+        }
+        result r(::PQgetResult(get()));
         if (r.get() == nullptr) {
             if (::PQstatus(get()) == CONNECTION_BAD) {
                 broken_ = true;

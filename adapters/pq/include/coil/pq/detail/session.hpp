@@ -53,10 +53,10 @@ public:
     task<> connect(const char* const* names, const char* const* values);
 
     /// Recovers the connection if the previous exchange is unfinished. Throws if a stop was
-    /// requested or the connection is broken.
-    task<> ready();
-    /// Begins an exchange: awaits ready(), then marks the exchange as unfinished.
-    task<> begin();
+    /// requested or the connection is broken. Then begins an exchange if `begins`.
+    task<> ready(bool begins = false);
+    /// Marks the exchange as unfinished when the connection is ready.
+    task<> begin() { return ready(true); }
     /// Sends a statement within an exchange: `sql`, or the prepared statement named `prepared`, for
     /// which `sql` is the text that error messages show. Throws connection_error, or error if libpq
     /// refuses the statement.
