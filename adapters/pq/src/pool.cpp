@@ -47,7 +47,7 @@ task<bool> pool::check(idle_connection& candidate) {
     try {
         co_await timeout(candidate.c.session_->probe(), options_.check_limit);
         co_return true;
-    } catch (const error&) { // broken
+    } catch (const error&) { // NOLINT(bugprone-empty-catch): it is not usable
     } catch (const std::system_error& e) {
         if (e.code() != std::errc::timed_out) {
             throw;

@@ -126,7 +126,7 @@ public:
     /// The first fields as a tuple, converted by field::as().
     template <class... T>
     [[nodiscard]] std::tuple<T...> as() const {
-        return [this]<std::size_t... I>(std::index_sequence<I...>) {
+        return [this]<std::size_t... I>(std::index_sequence<I...> /*columns*/) {
             return std::tuple<T...>{(*this)[I].template as<T>()...};
         }(std::index_sequence_for<T...>{});
     }

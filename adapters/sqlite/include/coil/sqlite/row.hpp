@@ -29,7 +29,7 @@ public:
     /// The first columns as a tuple.
     template <class... T>
     [[nodiscard]] std::tuple<T...> as() const {
-        return [this]<std::size_t... I>(std::index_sequence<I...>) {
+        return [this]<std::size_t... I>(std::index_sequence<I...> /*columns*/) {
             return std::tuple<T...>{this->template get<T>(I)...};
         }(std::index_sequence_for<T...>{});
     }
