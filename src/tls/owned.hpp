@@ -2,6 +2,8 @@
 
 // Owners of OpenSSL's objects.
 
+#include <coil/base/freed_by.hpp>
+
 #include <memory>
 #include <string>
 #include <string_view>
@@ -12,13 +14,7 @@
 
 namespace coil::tls::detail {
 
-template <auto Free>
-struct freed_by {
-    template <class T>
-    void operator()(T* object) const noexcept {
-        Free(object);
-    }
-};
+using coil::detail::freed_by;
 
 inline void free_chain(STACK_OF(X509) * chain) noexcept { sk_X509_pop_free(chain, X509_free); }
 

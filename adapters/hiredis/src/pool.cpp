@@ -15,10 +15,4 @@ task<pool::lease> pool::acquire() {
     co_return lease(*this, std::move(permit), std::move(c));
 }
 
-pool::lease::~lease() {
-    if (connection_.is_clean()) {
-        pool_->idle_.push_back(std::move(connection_));
-    }
-}
-
 } // namespace coil::hiredis

@@ -57,7 +57,7 @@ std::string format_command(const char* format, ...) {
         throw std::invalid_argument("coil: hiredis: malformed format \"" + std::string(format) +
                                     '"');
     }
-    const std::unique_ptr<char, void (*)(char*)> owner(text, &::redisFreeCommand);
+    const std::unique_ptr<char, coil::detail::freed_by<&::redisFreeCommand>> owner(text);
     return {text, static_cast<std::size_t>(size)};
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/freed_by.hpp>
 #include <coil/hiredis/connection.hpp>
 #include <coil/net/socket.hpp>
 
@@ -30,10 +31,7 @@ public:
     [[nodiscard]] bool next(reply& out);
 
 private:
-    struct freer {
-        void operator()(::redisReader* r) const noexcept { ::redisReaderFree(r); }
-    };
-    std::unique_ptr<::redisReader, freer> reader_;
+    std::unique_ptr<::redisReader, coil::detail::freed_by<&::redisReaderFree>> reader_;
 };
 
 /// A connected socket. Throws connection_error.

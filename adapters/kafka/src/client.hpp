@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/freed_by.hpp>
 #include <coil/core/task.hpp>
 #include <coil/io/owned_descriptor.hpp>
 #include <coil/kafka/error.hpp>
@@ -11,17 +12,10 @@
 
 namespace coil::kafka::detail {
 
-struct destroy_queue {
-    void operator()(rd_kafka_queue_t* queue) const noexcept { rd_kafka_queue_destroy(queue); }
-};
-using queue_ptr = std::unique_ptr<rd_kafka_queue_t, destroy_queue>;
-
-struct destroy_list {
-    void operator()(rd_kafka_topic_partition_list_t* list) const noexcept {
-        rd_kafka_topic_partition_list_destroy(list);
-    }
-};
-using list_ptr = std::unique_ptr<rd_kafka_topic_partition_list_t, destroy_list>;
+using coil::detail::freed_by;
+using queue_ptr = std::unique_ptr<rd_kafka_queue_t, freed_by<&rd_kafka_queue_destroy>>;
+using list_ptr = std::unique_ptr<rd_kafka_topic_partition_list_t,
+                                 freed_by<&rd_kafka_topic_partition_list_destroy>>;
 
 /// A configuration, owned until create() passes it to librdkafka.
 class client_config {

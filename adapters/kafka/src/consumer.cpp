@@ -32,10 +32,7 @@ std::vector<position> read_list(const rd_kafka_topic_partition_list_t& list) {
     return positions;
 }
 
-struct destroy_message {
-    void operator()(rd_kafka_message_t* m) const noexcept { rd_kafka_message_destroy(m); }
-};
-using message_ptr = std::unique_ptr<rd_kafka_message_t, destroy_message>;
+using message_ptr = std::unique_ptr<rd_kafka_message_t, freed_by<&rd_kafka_message_destroy>>;
 
 /// Copies a message, because librdkafka's own must not outlive the consumer.
 message copy(const rd_kafka_message_t& raw) {

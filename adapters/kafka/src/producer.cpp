@@ -43,10 +43,7 @@ awaited_delivery::~awaited_delivery() {
     }
 }
 
-struct destroy_topic {
-    void operator()(rd_kafka_topic_t* topic) const noexcept { rd_kafka_topic_destroy(topic); }
-};
-using topic_ptr = std::unique_ptr<rd_kafka_topic_t, destroy_topic>;
+using topic_ptr = std::unique_ptr<rd_kafka_topic_t, freed_by<&rd_kafka_topic_destroy>>;
 
 class producer_client {
 public:

@@ -49,10 +49,7 @@ public:
     }
 
 private:
-    struct deleter {
-        void operator()(::PQconninfoOption* o) const noexcept { ::PQconninfoFree(o); }
-    };
-    std::unique_ptr<::PQconninfoOption, deleter> options_;
+    std::unique_ptr<::PQconninfoOption, coil::detail::freed_by<&::PQconninfoFree>> options_;
 };
 
 std::vector<std::string> split(std::string_view list) {

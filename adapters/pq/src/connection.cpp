@@ -11,11 +11,8 @@ namespace coil::pq {
 
 namespace {
 
-struct memory_deleter {
-    void operator()(void* memory) const noexcept { ::PQfreemem(memory); }
-};
 template <class T>
-using libpq_memory = std::unique_ptr<T, memory_deleter>;
+using libpq_memory = std::unique_ptr<T, coil::detail::freed_by<&::PQfreemem>>;
 
 } // namespace
 
@@ -90,12 +87,11 @@ task<> connection::end_pipeline(pq::pipeline& p, bool failed) {
         co_await session_->recover();
         co_return;
     }
-    co_await detail::with_end(fetch_rest(p),
-                              [s = session_.get()](bool error) { return s->recover_if(error); });
+    co_await session_->guarded(fetch_rest(p));
     if (::PQexitPipelineMode(get()) == 0) {
         throw session_->lost();
     }
-    session_->set_unfinished(false);
+    session_->set_finished();
 }
 
 task<> connection::begin_copy(std::string sql, ::ExecStatusType expected) {
@@ -109,8 +105,7 @@ task<> connection::begin_copy(std::string sql, ::ExecStatusType expected) {
         }
     };
     co_await session_->begin();
-    co_await detail::with_end(start(*session_, sql, expected),
-                              [s = session_.get()](bool failed) { return s->recover_if(failed); });
+    co_await session_->guarded(start(*session_, sql, expected));
 }
 
 task<> connection::end_copy_in(std::string sql, bool failed, std::uint64_t& rows) {
@@ -138,8 +133,7 @@ async_generator<std::string_view> connection::copy_out(std::string sql) {
             break;
         }
         if (size == 0) {
-            co_await detail::with_end(s.wait(POLLIN),
-                                      [&s](bool failed) { return s.recover_if(failed); });
+            co_await s.guarded(s.wait(POLLIN));
             continue;
         }
         co_yield std::string_view(data, static_cast<std::size_t>(size));

@@ -5,9 +5,9 @@
 
 namespace coil::pq {
 
-void pipeline::push(std::string&& sql, const std::string& prepared, const parameters& values) {
+void pipeline::push(std::string sql, const char* prepared, const parameters& values) {
     session_.send(sql, prepared, values);
-    sent_.push_back(std::move(sql));
+    sent_.emplace_back(std::move(sql));
     ++statements_;
     synced_ = false;
 }
@@ -16,11 +16,11 @@ void pipeline::sync() {
     if (::PQpipelineSync(session_.get()) == 0) {
         throw session_.lost();
     }
-    sent_.emplace_back();
+    sent_.emplace_back(std::nullopt);
     synced_ = true;
 }
 
-bool pipeline::receive(std::optional<result>& next) {
+bool pipeline::receive(result& next) {
     if (!synced_) {
         sync();
     }
@@ -28,34 +28,49 @@ bool pipeline::receive(std::optional<result>& next) {
         if (::PQisBusy(session_.get()) != 0) {
             return false;
         }
-        const result& r = next.emplace(::PQgetResult(session_.get()));
-        if (r.get() == nullptr) {
-            throw session_.lost();
+        next = result(::PQgetResult(session_.get()));
+        if (::PQresultStatus(next.get()) == PGRES_TUPLES_OK) [[likely]] {
+            end_statement();
+            return true;
         }
-        const ::ExecStatusType status = ::PQresultStatus(r.get());
-        if (status == PGRES_PIPELINE_SYNC) {
-            sent_.pop_front();
-            next.reset();
-            continue;
+        if (accept_other(next)) {
+            return true;
         }
-        // In pipeline mode, a statement has one result and then a null one, which libpq makes
-        // without waiting for the server.
-        const result end(::PQgetResult(session_.get()));
-        --statements_;
-        if (status == PGRES_TUPLES_OK) {
-            sent_.pop_front();
-        } else {
-            const std::string sql = std::move(sent_.front());
-            sent_.pop_front();
-            session_.check(r, sql);
-        }
-        return true;
     }
     return true;
 }
 
-task<std::optional<result>> pipeline::wait_for_next() {
-    std::optional<result> next;
+/// In pipeline mode, a statement has one result and then a null one, which libpq makes without
+/// waiting for the server.
+void pipeline::end_statement() {
+    const result end(::PQgetResult(session_.get()));
+    sent_.pop_front();
+    --statements_;
+}
+
+/// Handles a result without rows. Returns false, and a null result, for that of a sync.
+bool pipeline::accept_other(result& next) {
+    if (next.get() == nullptr) {
+        throw session_.lost();
+    }
+    if (::PQresultStatus(next.get()) == PGRES_PIPELINE_SYNC) {
+        sent_.pop_front();
+        next = {};
+        return false;
+    }
+    if (!sent_.front()) { // the commit at a sync has failed; the result of the sync follows
+        const result end(::PQgetResult(session_.get()));
+        session_.check(next, "commit");
+        return false;
+    }
+    const std::string sql = std::move(*sent_.front());
+    end_statement();
+    session_.check(next, sql);
+    return true;
+}
+
+task<result> pipeline::wait_for_next() {
+    result next;
     do {
         co_await session_.progress();
     } while (!receive(next));

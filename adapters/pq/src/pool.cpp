@@ -12,12 +12,6 @@ pool::pool(std::string conninfo, pool_options options)
     idle_.reserve(options_.size);
 }
 
-pool::lease::~lease() {
-    if (permit_) {
-        pool_.give_back(std::move(connection_));
-    }
-}
-
 task<pool::lease> pool::acquire() {
     auto permit = co_await permits_.acquire_guard();
     for (;;) {
@@ -53,14 +47,13 @@ task<bool> pool::check(idle_connection& candidate) {
     try {
         co_await timeout(candidate.c.session_->probe(), options_.check_limit);
         co_return true;
-    } catch (const error&) {
-        co_return false;
+    } catch (const error&) { // NOLINT(bugprone-empty-catch): it is not usable
     } catch (const std::system_error& e) {
         if (e.code() != std::errc::timed_out) {
             throw;
         }
-        co_return false;
     }
+    co_return false;
 }
 
 task<result> pool::run(std::string sql, parameters values) {

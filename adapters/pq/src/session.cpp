@@ -97,7 +97,7 @@ task<> session::connect(const char* const* names, const char* const* values) {
     server_ = std::string(::PQhost(get())) + ':' + ::PQport(get()) + '/' + ::PQdb(get());
 }
 
-task<> session::ready() {
+task<> session::ready(bool begins) {
     if ((co_await this_task::stop_token()).stop_requested()) {
         stop();
     }
@@ -107,36 +107,33 @@ task<> session::ready() {
     if (broken_) {
         throw connection_error("pq: " + server_ + ": the connection is broken");
     }
+    if (begins) {
+        unfinished_ = true;
+        received_ = {};
+    }
 }
 
-task<> session::begin() {
-    co_await ready();
-    unfinished_ = true;
-    received_ = {};
-}
-
-void session::send(const std::string& sql, const std::string& prepared, const parameters& values) {
-    std::vector<const char*> pointers;
-    if (values.size() > 0) {
-        pointers = values.pointers();
-    }
-    const auto count = static_cast<int>(pointers.size());
-    int sent = 0;
-    if (!prepared.empty()) {
-        sent = ::PQsendQueryPrepared(get(), prepared.c_str(), count, pointers.data(), nullptr,
-                                     nullptr, 0);
-    } else if (count == 0 && ::PQpipelineStatus(get()) == PQ_PIPELINE_OFF) {
-        sent = ::PQsendQuery(get(), sql.c_str());
-    } else {
-        sent = ::PQsendQueryParams(get(), sql.c_str(), count, nullptr, pointers.data(), nullptr,
-                                   nullptr, 0);
-    }
-    if (sent == 0) {
-        if (::PQstatus(get()) == CONNECTION_BAD) {
-            throw lost();
+void session::send(const std::string& sql, const char* prepared, const parameters& values) {
+    const auto count = static_cast<int>(values.size());
+    const auto send_with = [&](const char* const* texts) {
+        if (prepared != nullptr) {
+            return ::PQsendQueryPrepared(get(), prepared, count, texts, nullptr, nullptr, 0);
         }
-        throw error("pq: " + server_ + ": " + trimmed(::PQerrorMessage(get())) + in_statement(sql));
+        if (count == 0 && ::PQpipelineStatus(get()) == PQ_PIPELINE_OFF) {
+            return ::PQsendQuery(get(), sql.c_str());
+        }
+        return ::PQsendQueryParams(get(), sql.c_str(), count, nullptr, texts, nullptr, nullptr, 0);
+    };
+    if ((count == 0 ? send_with(nullptr) : send_with(values.pointers().data())) == 0) {
+        refused(sql);
     }
+}
+
+void session::refused(std::string_view sql) {
+    if (::PQstatus(get()) == CONNECTION_BAD) {
+        throw lost();
+    }
+    throw error("pq: " + server_ + ": " + trimmed(::PQerrorMessage(get())) + in_statement(sql));
 }
 
 task<result> session::finish() {
@@ -162,7 +159,7 @@ task<result> session::finish() {
 task<result> session::run(std::string sql, std::string prepared, parameters values) {
     const call exchange(*this, sql);
     co_await begin();
-    send(sql, prepared, values);
+    send(sql, prepared.empty() ? nullptr : prepared.c_str(), values);
     result r = co_await finish();
     check(r, sql);
     co_return r;
@@ -189,13 +186,9 @@ task<> session::wait(unsigned events) {
 }
 
 task<> session::flush() {
-    for (;;) {
-        const int left = ::PQflush(get());
+    while (const int left = ::PQflush(get())) {
         if (left < 0) {
             throw lost();
-        }
-        if (left == 0) {
-            co_return;
         }
         // A server that waits for its output to be read does not read, so this function reads too.
         co_await wait(POLLIN | POLLOUT);
@@ -203,10 +196,11 @@ task<> session::flush() {
 }
 
 task<> session::progress() {
-    co_await flush();
-    if (::PQisBusy(get()) != 0) {
-        co_await wait(POLLIN);
+    const int left = ::PQflush(get());
+    if (left < 0) {
+        throw lost();
     }
+    return wait(left > 0 ? POLLIN | POLLOUT : POLLIN);
 }
 
 task<result> session::next() {
@@ -220,7 +214,11 @@ task<result> session::next() {
 /// the first failed result, or the last result if none has failed.
 task<> session::receive() {
     for (;;) {
-        result r = co_await next();
+        if (::PQisBusy(get()) != 0) {
+            co_await progress();
+            continue;
+        }
+        result r(::PQgetResult(get()));
         if (r.get() == nullptr) {
             if (::PQstatus(get()) == CONNECTION_BAD) {
                 broken_ = true;
@@ -270,6 +268,19 @@ task<> session::recover() {
         unfinished_ = false;
     } catch (const std::exception&) {
         broken_ = true;
+    }
+}
+
+task<> session::guarded(task<> work) {
+    std::exception_ptr failure;
+    try {
+        co_await std::move(work);
+    } catch (...) {
+        failure = std::current_exception();
+    }
+    if (failure) {
+        co_await recover();
+        std::rethrow_exception(failure);
     }
 }
 

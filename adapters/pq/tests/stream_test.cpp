@@ -63,6 +63,25 @@ TEST_F(Stream, PipelineSendsAndReceivesAtTheSameTime) {
     });
 }
 
+TEST_F(Stream, AFailedCommitIsReportedBeforeTheNextGroup) {
+    with_connection([](connection& c) -> task<> {
+        co_await c.query("create temp table t (i int unique deferrable initially deferred)");
+        co_await c.pipeline([](pipeline& p) -> task<> {
+            p.query("insert into t values (1), (1)"); // checked by the commit
+            p.sync();
+            p.query("select 2");
+            p.query("select 3");
+            EXPECT_EQ((co_await p.next())->affected_rows(), 2U);
+            EXPECT_EQ((co_await thrown(p.next()))->sqlstate(), "23505");
+            EXPECT_EQ(p.outstanding(), 2U);
+            EXPECT_EQ((co_await p.next())->value_as<int>(), 2);
+            EXPECT_EQ((co_await p.next())->value_as<int>(), 3);
+            EXPECT_FALSE(co_await p.next());
+        });
+        EXPECT_EQ((co_await c.query("select count(*) from t")).value_as<int>(), 0);
+    });
+}
+
 TEST_F(Stream, AnErrorSkipsTheStatementsUpToTheNextSync) {
     with_connection([](connection& c) -> task<> {
         co_await c.query("create temp table t (i int)");

@@ -1,3 +1,4 @@
+#include <coil/base/freed_by.hpp>
 #include <coil/compose/shield.hpp>
 #include <coil/core/this_task.hpp>
 #include <coil/exec/blocking_pool.hpp>
@@ -21,13 +22,9 @@ namespace detail {
 
 /// A connection, used by one thread at a time.
 struct handle {
-    struct closer {
-        void operator()(::sqlite3* opened) const noexcept { ::sqlite3_close_v2(opened); }
-    };
-
     std::string path;
     std::chrono::milliseconds busy_limit;
-    std::unique_ptr<::sqlite3, closer> db;
+    std::unique_ptr<::sqlite3, coil::detail::freed_by<&::sqlite3_close_v2>> db;
     std::mutex mutex;
     bool running = false;  // protected by the mutex, like the opening of `db`
     bool prepared = false; // options::on_open was executed
@@ -112,10 +109,7 @@ namespace {
 
 using detail::handle;
 
-struct finalizer {
-    void operator()(::sqlite3_stmt* s) const noexcept { ::sqlite3_finalize(s); }
-};
-using statement = std::unique_ptr<::sqlite3_stmt, finalizer>;
+using statement = std::unique_ptr<::sqlite3_stmt, coil::detail::freed_by<&::sqlite3_finalize>>;
 
 [[noreturn]] void stop() {
     throw std::system_error(std::make_error_code(std::errc::operation_canceled), "sqlite");
@@ -157,7 +151,7 @@ void open(handle& h) {
                                          SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE |
                                              SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX,
                                          nullptr);
-    std::unique_ptr<::sqlite3, handle::closer> opened(db);
+    decltype(handle::db) opened(db);
     if (status != SQLITE_OK) {
         throw error("sqlite: " + h.path + ": " +
                         (opened ? ::sqlite3_errmsg(opened.get()) : "out of memory"),

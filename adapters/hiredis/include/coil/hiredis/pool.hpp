@@ -2,6 +2,7 @@
 
 #include <coil/core/task.hpp>
 #include <coil/hiredis/connection.hpp>
+#include <coil/interop/detail/pool_lease.hpp>
 #include <coil/sync/semaphore.hpp>
 
 #include <cstddef>
@@ -25,7 +26,8 @@ namespace coil::hiredis {
 /// Threading: one context, on which it is also destroyed; its leases must not outlive it.
 class pool {
 public:
-    class lease;
+    /// A connection that is borrowed, `*lease`. Move-only.
+    using lease = coil::detail::pool_lease<pool, connection, counting_semaphore<>::guard>;
 
     /// Does not connect yet. Precondition: max_connections > 0. Throws std::bad_alloc.
     explicit pool(options to, std::size_t max_connections = 8)
@@ -44,31 +46,16 @@ public:
     [[nodiscard]] std::size_t idle() const noexcept { return idle_.size(); }
 
 private:
+    friend lease;
+    void give_back(connection c) noexcept {
+        if (c.is_clean()) {
+            idle_.push_back(std::move(c));
+        }
+    }
+
     options options_;
     std::vector<connection> idle_;
     counting_semaphore<> permits_;
-};
-
-/// A connection that is borrowed from a pool. Move-only.
-class pool::lease {
-public:
-    lease(lease&& other) noexcept = default;
-    lease& operator=(lease&&) = delete;
-    lease(const lease&) = delete;
-    lease& operator=(const lease&) = delete;
-    ~lease();
-
-    [[nodiscard]] connection& operator*() noexcept { return connection_; }
-    [[nodiscard]] connection* operator->() noexcept { return &connection_; }
-
-private:
-    friend class pool;
-    lease(pool& from, counting_semaphore<>::guard permit, connection taken) noexcept
-        : pool_(&from), permit_(std::move(permit)), connection_(std::move(taken)) {}
-
-    pool* pool_;
-    counting_semaphore<>::guard permit_;
-    connection connection_;
 };
 
 } // namespace coil::hiredis

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/freed_by.hpp>
 #include <coil/hiredis/reply_view.hpp>
 
 #include <memory>
@@ -31,10 +32,7 @@ public:
     ~reply() = default;
 
 private:
-    struct freer {
-        void operator()(::redisReply* r) const noexcept { ::freeReplyObject(r); }
-    };
-    std::unique_ptr<::redisReply, freer> owner_;
+    std::unique_ptr<::redisReply, coil::detail::freed_by<&::freeReplyObject>> owner_;
 };
 
 } // namespace coil::hiredis

@@ -33,6 +33,8 @@ struct message {
 /// before a new subscriber has subscribed are lost. command_error if the server refuses a command.
 class subscriber {
 public:
+    /// Connects and authenticates as the options say. The database does not matter: a channel
+    /// belongs to the server, and has the same name for the clients of every database.
     [[nodiscard]] static task<subscriber> connect(options to = {});
 
     subscriber(subscriber&&) noexcept;

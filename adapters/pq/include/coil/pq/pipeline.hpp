@@ -27,7 +27,8 @@ namespace coil::pq {
 ///
 /// The server executes the statements up to a sync() in one transaction, unless they contain
 /// transaction commands. If one fails, the following ones up to the next sync() are not executed:
-/// next() throws pq::error for each of them.
+/// next() throws pq::error for each of them. next() also throws pq::error if none has failed but
+/// the server cannot commit them, for example because of a deferred constraint.
 ///
 /// query() only queues a statement in memory; next() sends what is queued while it receives
 /// results. With very many statements, alternate between query() and next().
@@ -47,11 +48,11 @@ public:
     /// connection_error, or pq::error if libpq refuses the statement.
     template <class... T>
     void query(std::string sql, const T&... values) {
-        push(std::move(sql), {}, parameters::of(values...));
+        push(std::move(sql), nullptr, parameters::of(values...));
     }
     template <class... T>
     void query(const statement& prepared, const T&... values) {
-        push(std::string(prepared.sql()), prepared.name(), parameters::of(values...));
+        push(prepared.sql(), prepared.name().c_str(), parameters::of(values...));
     }
     /// Ends a group of statements: the server commits them if none has failed. If statements have
     /// no sync() when their results are awaited, next() adds one.
@@ -66,14 +67,16 @@ public:
     [[nodiscard]] std::size_t outstanding() const noexcept { return statements_; }
 
 private:
-    void push(std::string&& sql, const std::string& prepared, const parameters& values);
-    /// Stores the oldest result, or an empty one if no statement is left. Returns false if the
-    /// result has not arrived yet.
-    [[nodiscard]] bool receive(std::optional<result>& next);
-    [[nodiscard]] task<std::optional<result>> wait_for_next();
+    void push(std::string sql, const char* prepared, const parameters& values);
+    /// Stores the oldest result, or a null one if no statement is left. Returns false if the result
+    /// has not arrived yet.
+    [[nodiscard]] bool receive(result& next);
+    bool accept_other(result& next);
+    void end_statement();
+    [[nodiscard]] task<result> wait_for_next();
 
     detail::session& session_;
-    std::deque<std::string> sent_; // the texts of the statements; a sync is an empty one
+    std::deque<std::optional<std::string>> sent_; // the texts of the statements; a sync has none
     std::size_t statements_ = 0;
     bool synced_ = true;
 };
@@ -95,13 +98,19 @@ public:
             return waiting_.await_suspend(waiter);
         }
         std::optional<result> await_resume() {
-            return waiting_.is_started() ? waiting_.await_resume() : std::move(next_);
+            if (waiting_.is_started()) {
+                next_ = waiting_.await_resume();
+            }
+            if (next_.get() == nullptr) {
+                return std::nullopt;
+            }
+            return std::move(next_);
         }
 
     private:
         pipeline& of_;
-        std::optional<result> next_;
-        coil::detail::late_task<std::optional<result>> waiting_;
+        result next_;
+        coil::detail::late_task<result> waiting_;
     };
     [[nodiscard]] awaiter operator co_await() const noexcept { return awaiter(*of_); }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/core/task.hpp>
+#include <coil/interop/detail/pool_lease.hpp>
 #include <coil/pq/connection.hpp>
 #include <coil/sync/semaphore.hpp>
 
@@ -48,24 +49,9 @@ struct pool_options {
 /// stops waiting immediately. Errors: those of connection::connect().
 class pool {
 public:
-    /// The exclusive use of a connection, which its destructor returns to the pool. Move-only.
-    class lease {
-    public:
-        lease(lease&& other) noexcept = default;
-        lease& operator=(lease&& other) noexcept = delete;
-        ~lease();
-        [[nodiscard]] connection& operator*() noexcept { return connection_; }
-        [[nodiscard]] connection* operator->() noexcept { return &connection_; }
-
-    private:
-        friend class pool;
-        lease(pool& of, counting_semaphore<>::guard permit, connection c) noexcept
-            : pool_(of), permit_(std::move(permit)), connection_(std::move(c)) {}
-
-        pool& pool_;
-        counting_semaphore<>::guard permit_; // released last
-        connection connection_;
-    };
+    /// The exclusive use of a connection, `*lease`, which its destructor returns to the pool.
+    /// Move-only.
+    using lease = coil::detail::pool_lease<pool, connection, counting_semaphore<>::guard>;
 
     /// Does not connect yet.
     explicit pool(std::string conninfo, pool_options options = {});
@@ -91,6 +77,8 @@ public:
     void close_idle();
 
 private:
+    friend lease;
+
     struct idle_connection {
         connection c;
         std::chrono::steady_clock::time_point since;

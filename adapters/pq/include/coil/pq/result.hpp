@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/freed_by.hpp>
 #include <coil/pq/error.hpp>
 #include <coil/pq/value.hpp>
 
@@ -64,10 +65,7 @@ public:
     [[nodiscard]] ::PGresult* get() const noexcept { return result_.get(); }
 
 private:
-    struct deleter {
-        void operator()(::PGresult* r) const noexcept { ::PQclear(r); }
-    };
-    std::unique_ptr<::PGresult, deleter> result_;
+    std::unique_ptr<::PGresult, coil::detail::freed_by<&::PQclear>> result_;
 };
 
 /// A field of a row.
@@ -128,15 +126,12 @@ public:
     /// The first fields as a tuple, converted by field::as().
     template <class... T>
     [[nodiscard]] std::tuple<T...> as() const {
-        return convert<T...>(std::index_sequence_for<T...>{});
+        return [this]<std::size_t... I>(std::index_sequence<I...> /*columns*/) {
+            return std::tuple<T...>{(*this)[I].template as<T>()...};
+        }(std::index_sequence_for<T...>{});
     }
 
 private:
-    template <class... T, std::size_t... I>
-    [[nodiscard]] std::tuple<T...> convert(std::index_sequence<I...> /*columns*/) const {
-        return std::tuple<T...>{(*this)[I].template as<T>()...};
-    }
-
     const result* result_;
     int index_;
 };

@@ -29,16 +29,13 @@ public:
     /// The first columns as a tuple.
     template <class... T>
     [[nodiscard]] std::tuple<T...> as() const {
-        return convert<T...>(std::index_sequence_for<T...>{});
+        return [this]<std::size_t... I>(std::index_sequence<I...> /*columns*/) {
+            return std::tuple<T...>{this->template get<T>(I)...};
+        }(std::index_sequence_for<T...>{});
     }
 
 private:
     friend class connection;
-
-    template <class... T, std::size_t... I>
-    [[nodiscard]] std::tuple<T...> convert(std::index_sequence<I...> /*columns*/) const {
-        return std::tuple<T...>{get<T>(I)...};
-    }
 
     std::vector<value> values_;
 };

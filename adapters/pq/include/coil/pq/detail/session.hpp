@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/freed_by.hpp>
 #include <coil/core/task.hpp>
 #include <coil/pq/error.hpp>
 #include <coil/pq/parameters.hpp>
@@ -52,14 +53,14 @@ public:
     task<> connect(const char* const* names, const char* const* values);
 
     /// Recovers the connection if the previous exchange is unfinished. Throws if a stop was
-    /// requested or the connection is broken.
-    task<> ready();
-    /// Begins an exchange: awaits ready(), then marks the exchange as unfinished.
-    task<> begin();
+    /// requested or the connection is broken. Then begins an exchange if `begins`.
+    task<> ready(bool begins = false);
+    /// Marks the exchange as unfinished when the connection is ready.
+    task<> begin() { return ready(true); }
     /// Sends a statement within an exchange: `sql`, or the prepared statement named `prepared`, for
     /// which `sql` is the text that error messages show. Throws connection_error, or error if libpq
     /// refuses the statement.
-    void send(const std::string& sql, const std::string& prepared = {},
+    void send(const std::string& sql, const char* prepared = nullptr,
               const parameters& values = {});
     /// Ends an exchange: receives every result that is outstanding, and returns the first failed
     /// one or the last. If the task is asked to stop, recovers the connection.
@@ -74,15 +75,16 @@ public:
     task<> wait(unsigned events);
     /// Waits until everything was written to the socket.
     task<> flush();
-    /// Called while libpq is busy: writes to the socket, then waits for input if libpq is still
-    /// busy.
+    /// Called while libpq is busy: writes to the socket as much as it takes, then waits for input,
+    /// or until it takes more.
     task<> progress();
     /// Waits for the next result; null ends the results of a statement.
     task<result> next();
     /// Cancels the unfinished exchange and discards its results, even if a stop was requested. If
     /// this takes longer than the grace period, the connection is broken.
     task<> recover();
-    task<> recover_if(bool failed) { return failed ? recover() : nothing(); }
+    /// Awaits `work`, a part of the exchange, and recovers if it throws.
+    task<> guarded(task<> work);
 
     /// Throws the error that a result reports.
     void check(const result& r, std::string_view sql);
@@ -93,9 +95,8 @@ public:
     [[nodiscard]] ::PGconn* get() const noexcept { return conn_.get(); }
     [[nodiscard]] const std::string& server() const noexcept { return server_; }
     [[nodiscard]] bool broken() const noexcept { return broken_; }
-    [[nodiscard]] bool used() const noexcept { return used_; }
     [[nodiscard]] std::chrono::nanoseconds grace() const noexcept { return grace_; }
-    void set_unfinished(bool unfinished) noexcept { unfinished_ = unfinished; }
+    void set_finished() noexcept { unfinished_ = false; }
     /// Called if the frame of a transaction is destroyed. Of nested ones, the outermost calls it
     /// last, so its savepoint is used.
     void roll_back_later(std::string savepoint) noexcept { abandoned_ = std::move(savepoint); }
@@ -110,11 +111,7 @@ public:
     [[nodiscard]] std::string next_name() { return "coil_" + std::to_string(++names_); }
 
 private:
-    struct closer {
-        void operator()(::PGconn* c) const noexcept { ::PQfinish(c); }
-    };
-
-    static task<> nothing() { co_return; }
+    [[noreturn]] void refused(std::string_view sql);
     task<> receive();
     task<> discard_copy();
     task<> cancel_statement();
@@ -124,7 +121,7 @@ private:
     std::string server_;
     std::chrono::nanoseconds grace_;
     std::function<void(std::string_view)> on_notice_;
-    std::unique_ptr<::PGconn, closer> conn_;
+    std::unique_ptr<::PGconn, coil::detail::freed_by<&::PQfinish>> conn_;
     std::shared_ptr<event> cancelling_; // set when the last PQcancel() has returned
     result received_;                   // of the exchange
     std::string_view sql_;              // of the call, for messages
