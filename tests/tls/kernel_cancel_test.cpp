@@ -162,8 +162,7 @@ TEST(TlsKernelCancel, AnAlertOfAReadFollowsTheFile) {
         const std::string end = co_await read_exactly(both.client, size - begin.size());
         EXPECT_TRUE(begin + end == text);
         EXPECT_EQ(co_await sending, static_cast<int>(size));
-        EXPECT_EQ(co_await both.server.transport().shutdown_write(), 0);
-        EXPECT_EQ(co_await both.client.read_some(buf), -EPROTO); // without it: truncation
+        EXPECT_EQ(co_await timeout(both.client.read_some(buf), 20s), -EPROTO);
         EXPECT_NE(both.client.last_error().find("alert"), std::string::npos)
             << both.client.last_error();
     };
