@@ -3,6 +3,7 @@
 
 #include "tls/kernel_support.hpp"
 
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -118,9 +119,10 @@ TEST(TlsKernelCancel, AnErrorInTheMiddleIsReturnedByTheNextCall) {
 
 TEST(TlsKernelCancel, ADestroyedSendfileEndsTheConnection) {
     // The coroutine is destroyed with its context, and with it the number of the bytes sent.
-    auto main = [](kernel_plan& plan, io_context& context, two_ends*& kept) -> task<> {
+    auto main = [](kernel_plan& plan, io_context& context,
+                   std::unique_ptr<two_ends>& kept) -> task<> {
         const fs::file file = co_await file_with(pattern(size));
-        kept = new two_ends(co_await ends_with_window(plan, 100'000));
+        kept = std::make_unique<two_ends>(co_await ends_with_window(plan, 100'000));
         auto sending = spawn(sendfile(kept->server, file));
         co_await read_exactly(kept->client, 100'000);
         context.stop();
@@ -135,15 +137,14 @@ TEST(TlsKernelCancel, ADestroyedSendfileEndsTheConnection) {
             << both.server.last_error();
     };
     const auto plan = make_plan();
-    two_ends* kept = nullptr;
+    std::unique_ptr<two_ends> kept;
     {
         io_context context(kernel_double::options(plan));
         context.co_spawn(main(*plan, context, kept));
         context.run();
     }
     ASSERT_NE(kept, nullptr);
-    const std::unique_ptr<two_ends> both(kept);
-    coil::run(use(*both));
+    coil::run(use(*kept));
 }
 
 TEST(TlsKernelCancel, AnAlertOfAReadFollowsTheFile) {
