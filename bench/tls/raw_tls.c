@@ -56,6 +56,7 @@ int main(int argc, char** argv) {
         fprintf(stderr, "usage: raw_tls PORT CERTIFICATE KEY receive|send MIB|handshakes|idle\n");
         return 2;
     }
+    shift_heap();
     SSL_CTX* const ctx = SSL_CTX_new(TLS_server_method());
     if (ctx == NULL || SSL_CTX_use_certificate_chain_file(ctx, argv[2]) != 1 ||
         SSL_CTX_use_PrivateKey_file(ctx, argv[3], SSL_FILETYPE_PEM) != 1) {

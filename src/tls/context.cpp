@@ -20,7 +20,7 @@ context context::client() {
 context context::server(const certificate& own) {
     const detail::error_scope errors;
     context result(std::make_shared<detail::context_state>(true));
-    result.state_->use("", own);
+    result.state_->use_from_the_start(own);
     return result;
 }
 

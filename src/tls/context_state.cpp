@@ -19,6 +19,11 @@ constexpr std::uint64_t refused = SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSIO
 #endif
     ;
 
+/// OpenSSL copies a chain, also an empty one, for each connection.
+stack_st_X509* chain_of(const identity& own) {
+    return sk_X509_num(own.chain.get()) > 0 ? own.chain.get() : nullptr;
+}
+
 std::string lower_case(std::string_view name) {
     std::string result(name);
     std::ranges::transform(result, result.begin(), [](char c) {
@@ -69,6 +74,15 @@ void context_state::set_alpn(std::string wire_format) {
 void context_state::use(std::string_view name, const certificate& own) {
     const std::lock_guard held(identities_lock_);
     identities_.insert_or_assign(lower_case(name), own.identity_);
+}
+
+void context_state::use_from_the_start(const certificate& own) {
+    use("", own);
+    const identity& its = *own.identity_;
+    if (SSL_CTX_use_cert_and_key(ssl_context(), its.certificate.get(), its.key.get(), chain_of(its),
+                                 1) == 1) {
+        inherited_ = own.identity_;
+    } // otherwise the handshakes report the error
 }
 
 void context_state::trust(BIO& authorities, const std::string& name) {
@@ -131,14 +145,15 @@ int context_state::choose_certificate(SSL* ssl, void* self) noexcept {
         const char* const asked =
             state.is_server_ ? SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name) : nullptr;
         const shared_identity own = state.find(asked == nullptr ? "" : asked);
-        if (!own) {
+        if (!own || own == state.inherited_) {
             return 1;
         }
-        // OpenSSL copies the chain, also an empty one, for each connection.
-        STACK_OF(X509)* const chain =
-            sk_X509_num(own->chain.get()) > 0 ? own->chain.get() : nullptr;
-        return SSL_use_cert_and_key(ssl, own->certificate.get(), own->key.get(), chain, 1) == 1 ? 1
-                                                                                                : 0;
+        if (state.inherited_) {
+            SSL_certs_clear(ssl); // one with another type of key would remain beside `own`
+        }
+        const int used =
+            SSL_use_cert_and_key(ssl, own->certificate.get(), own->key.get(), chain_of(*own), 1);
+        return used == 1 ? 1 : 0;
     } catch (const std::bad_alloc&) {
         return 0;
     }

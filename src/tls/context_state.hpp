@@ -31,6 +31,9 @@ public:
     void set_alpn(std::string wire_format);
     /// Sets the certificate for this name; an empty name is the default.
     void use(std::string_view name, const certificate& own);
+    /// The same for the default certificate of a context that no other thread uses yet. As long as
+    /// it is not replaced, handshakes need not set a certificate.
+    void use_from_the_start(const certificate& own);
     void trust(BIO& authorities, const std::string& name);
     void require_client_certificates();
     void prefer_kernel_sending() noexcept { prefers_kernel_sending_ = true; }
@@ -49,8 +52,9 @@ private:
     bool trusts_own_store_ = false;
     bool prefers_kernel_sending_ = false;
     std::string protocols_; // in wire format: each preceded by its length
-    // Certificates may be replaced while other threads make handshakes, so they are not in the
-    // SSL_CTX: each handshake takes the current one.
+    // Certificates may be replaced while other threads make handshakes, so the SSL_CTX has at most
+    // the first one, which connections inherit; each handshake takes the current one.
+    shared_identity inherited_;
     std::mutex identities_lock_;
     std::map<std::string, shared_identity, std::less<>> identities_; // by lower-case name
 };

@@ -12,10 +12,17 @@ namespace coil::tls::detail {
 /// Clears the queue now and at the end of the scope.
 class error_scope {
 public:
-    error_scope() noexcept { ERR_clear_error(); }
+    error_scope() noexcept { clear(); }
     error_scope(const error_scope&) = delete;
     error_scope& operator=(const error_scope&) = delete;
-    ~error_scope() { ERR_clear_error(); }
+    ~error_scope() { clear(); }
+
+private:
+    static void clear() noexcept {
+        if (ERR_peek_error() != 0) { // ERR_clear_error() resets all entries, also unused ones
+            ERR_clear_error();
+        }
+    }
 };
 
 /// The reason of an error, such as "no start line".

@@ -56,10 +56,11 @@ inline void add_extension(X509& to, X509& issuer, int kind, const std::string& v
 
 /// `alternative`: subject alternative names such as "DNS:example.org"; empty for an authority.
 /// `issuer`: null for a self-signed one. `days`: how long it is valid; negative if it has expired.
+/// `key`: by default one for ECDSA.
 inline issued issue(const std::string& name, const std::string& alternative, const issued* issuer,
-                    int days = 30) {
+                    int days = 30, EVP_PKEY* key = EVP_EC_gen("P-256")) {
     issued made;
-    made.key = key_ptr(EVP_EC_gen("P-256"), EVP_PKEY_free);
+    made.key = key_ptr(key, EVP_PKEY_free);
     made.certificate = x509_ptr(X509_new(), X509_free);
     X509& c = *made.certificate;
     static int serial = 1;

@@ -270,6 +270,24 @@ TEST(TlsHandshake, CertificatesAreReloadedWhileRunning) {
     EXPECT_EQ(after.client.peer_subject(), "CN = renewed");
 }
 
+TEST(TlsHandshake, AReplacedCertificateIsNotUsedBesideOneWithAnotherTypeOfKey) {
+    // Clients prefer the type of the first certificate.
+    const issued rsa =
+        issue("rsa", "DNS:example.test", &certificates().root, 30, EVP_RSA_gen(2048));
+    tls::context server = server_context();
+    two_ends created(client_context(), server); // its connection is older than the replacement
+    server.use_certificate(as_certificate(rsa));
+    two_ends after(client_context(), server);
+    for (two_ends* const both : {&created, &after}) {
+        coil::run(expect_handshake(*both));
+        EXPECT_EQ(both->client.peer_subject(), "CN = rsa");
+    }
+    server.use_certificate(as_certificate(certificates().server));
+    two_ends again(client_context(), server);
+    coil::run(expect_handshake(again));
+    EXPECT_EQ(again.client.peer_subject(), "CN = example.test");
+}
+
 TEST(TlsHandshake, CertificatesByName) {
     const authority& all = certificates();
     const issued one = issue("one", "DNS:one.test", &all.root);

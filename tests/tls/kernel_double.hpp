@@ -28,9 +28,11 @@ namespace tls_test {
 
 /// What a kernel_double is to do, and what it has done.
 struct kernel_plan {
+    static constexpr long unlimited = 1L << 40;
     int attach_error = 0;                    // of TCP_ULP
     int keys_error = 0;                      // of TLS_TX
     std::atomic<bool> break_sending = false; // sends fail with -EPIPE from now on
+    std::atomic<long> window = unlimited;    // so many more bytes of data are encrypted and sent
     std::atomic<int> splices = 0;
     std::atomic<int> sockets = 0; // that have encrypted
     std::map<int, int> messages;  // by type, of records with a type
@@ -40,8 +42,8 @@ struct kernel_plan {
 /// socketpair; a thread reads the other end, encrypts, and sends to the real socket.
 class encrypted_socket {
 public:
-    encrypted_socket(int fd, const void* keys)
-        : to_(::fcntl(fd, F_DUPFD_CLOEXEC, 0)), writer_(keys) {
+    encrypted_socket(int fd, const void* keys, std::shared_ptr<kernel_plan> plan)
+        : to_(::fcntl(fd, F_DUPFD_CLOEXEC, 0)), plan_(std::move(plan)), writer_(keys) {
         int ends[2];
         if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
             std::abort();
@@ -66,7 +68,7 @@ public:
     /// The next `size` bytes are a record of this type.
     void expect_record(unsigned char type, std::size_t size) {
         const std::lock_guard held(lock_);
-        drain();
+        drain(kernel_plan::unlimited);
         type_ = type;
         typed_ = size;
     }
@@ -77,11 +79,13 @@ private:
             bool more = false;
             {
                 const std::lock_guard held(lock_);
-                drain();
+                drain(plan_->window);
                 more = !ready_.empty();
             }
-            // The timeout notices stop_, and records that expect_record() has made.
-            ::pollfd wait[] = {{plain_out_, POLLIN, 0}, {more ? to_ : -1, POLLOUT, 0}};
+            // The timeout notices stop_, a larger window, and records that expect_record() has
+            // made.
+            ::pollfd wait[] = {{plan_->window > 0 ? plain_out_ : -1, POLLIN, 0},
+                               {more ? to_ : -1, POLLOUT, 0}};
             ::poll(wait, 2, 5);
             const std::lock_guard held(lock_);
             const ::ssize_t n = ready_.empty() ? 0
@@ -96,11 +100,12 @@ private:
         }
     }
 
-    /// Encrypts what the program has sent.
-    void drain() {
+    /// Encrypts what the program has sent, at most so many bytes.
+    void drain(long window) {
         char buf[16384]; // the largest record
-        for (;;) {
-            const std::size_t most = typed_ > 0 ? std::min(typed_, sizeof buf) : sizeof buf;
+        while (window > 0) {
+            const auto room = std::min(static_cast<std::size_t>(window), sizeof buf);
+            const std::size_t most = typed_ > 0 ? std::min(typed_, room) : room;
             const ::ssize_t n = ::recv(plain_out_, buf, most, MSG_DONTWAIT);
             if (n <= 0) {
                 return;
@@ -108,10 +113,13 @@ private:
             const auto size = static_cast<std::size_t>(n);
             ready_ += writer_.record(typed_ > 0 ? type_ : 23, {buf, size});
             typed_ -= std::min(typed_, size);
+            window -= n;
+            plan_->window -= n;
         }
     }
 
     int to_;
+    std::shared_ptr<kernel_plan> plan_;
     int plain_in_ = -1;
     int plain_out_ = -1;
     record_writer writer_;
@@ -183,7 +191,7 @@ public:
             return -EINVAL;
         }
         if (plan_->keys_error == 0) {
-            sockets_[s.fd] = {inode(s.fd), std::make_unique<encrypted_socket>(s.fd, value)};
+            sockets_[s.fd] = {inode(s.fd), std::make_unique<encrypted_socket>(s.fd, value, plan_)};
             ++plan_->sockets;
         }
         return plan_->keys_error;

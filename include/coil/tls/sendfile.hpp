@@ -20,8 +20,11 @@ namespace coil {
 /// sent, or -errno. If the kernel encrypts (tls::stream::kernel_sends()), the data is not copied to
 /// user space; otherwise it is read, encrypted and sent.
 ///
-/// Threading: as for the stream; the call counts as a write. Cancellation: -ECANCELED if nothing
-/// was sent yet, otherwise the number of bytes. Errors: also those of tls::stream::write_some().
+/// Threading: as for the stream; the call counts as a write. Cancellation and errors in the middle:
+/// the number of bytes sent, or -ECANCELED or the error if there are none. No byte is sent that is
+/// not counted, so the connection stays usable: a call with a larger offset sends the rest, or
+/// other data may follow. After an error the next call returns it. If the coroutine is destroyed in
+/// the middle, later calls return -EPROTO. Errors: also those of tls::stream::write_some().
 template <byte_stream Transport, class File>
     requires requires(const File& f) {
         { f.native_handle() } -> std::same_as<int>;

@@ -70,18 +70,21 @@ COIL_CORO_WRAPPER task<io_result> send_typed(connection<Transport>& c, int flags
     return send_record(socket_of(c), c.engine.output_type(), c.engine.output(), flags);
 }
 
-/// Sends the whole output. Returns 0, or -errno; the rest then remains for the next call. If
-/// another coroutine is sending, waits for it. Output is sent in the order in which it was
-/// produced.
+/// What flush() does with the send lock when it has sent everything.
+enum class after_flush : unsigned char { unlock, keep_locked };
+
+/// Sends the whole output. Returns 0, or -errno; the rest then remains for the next call, and the
+/// lock is released in any case. If another coroutine is sending, waits for it. Output is sent in
+/// the order in which it was produced.
 template <class Transport>
-task<io_result> flush(connection<Transport>& c) {
+task<io_result> flush(connection<Transport>& c, after_flush then = after_flush::unlock) {
     if (!c.engine.send_lock.try_lock()) {
         const int locked = co_await acquire(c.engine.send_lock);
         if (locked < 0) {
             co_return io_result(locked);
         }
     }
-    const transfer_lock::guard held(c.engine.send_lock);
+    transfer_lock::guard held(c.engine.send_lock);
     while (c.engine.has_output()) {
         transfer mark(c.engine);
         int n = 0;
@@ -95,6 +98,9 @@ task<io_result> flush(connection<Transport>& c) {
             co_return io_result(n == 0 ? -EIO : n);
         }
         c.engine.sent(static_cast<std::size_t>(n));
+    }
+    if (then == after_flush::keep_locked) {
+        held.keep_locked();
     }
     co_return io_result(0);
 }

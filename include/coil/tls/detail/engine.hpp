@@ -118,7 +118,8 @@ private:
 
     /// The receive buffer of a connection that waits for input.
     static constexpr std::size_t small_input = 256;
-    static constexpr std::size_t large_input = std::size_t{64} * 1024;
+    /// free(3) of glibc tidies up the heap after blocks of 64 KiB and more.
+    static constexpr std::size_t large_input = std::size_t{64} * 1024 - 64;
     enum class side : unsigned char { none, client, server };
 
     [[nodiscard]] rare_state& rare() {

@@ -19,28 +19,25 @@ namespace coil::tls::detail {
 template <class Transport>
 task<io_result> send_file_by_kernel(connection<Transport>& c, int file, std::uint64_t offset,
                                     std::size_t count) {
-    for (;;) {
-        if (const int sent = co_await flush(c); sent < 0) {
-            co_return io_result(sent);
-        }
-        if (!c.engine.send_lock.try_lock()) {
-            if (const int locked = co_await acquire(c.engine.send_lock); locked < 0) {
-                co_return io_result(locked);
-            }
-        }
-        const transfer_lock::guard held(c.engine.send_lock);
-        if (c.engine.has_output()) {
-            continue; // of another coroutine, and older than the file
-        }
-        if (const io_result refused = c.engine.write_refusal(); refused < 0) {
-            co_return refused;
-        }
-        transfer mark(c.engine);
-        const int n =
-            co_await coil::detail::send_file(c.transport.native_handle(), file, offset, count);
-        mark.over();
-        co_return io_result(n);
+    // Output is older than the file.
+    if (const int sent = co_await flush(c, after_flush::keep_locked); sent < 0) {
+        co_return io_result(sent);
     }
+    int result = 0;
+    {
+        const transfer_lock::guard held(c.engine.send_lock);
+        result = c.engine.write_refusal();
+        if (result == 0) {
+            transfer mark(c.engine);
+            result =
+                co_await coil::detail::send_file(c.transport.native_handle(), file, offset, count);
+            mark.over();
+        }
+    }
+    if (c.engine.has_output()) {
+        co_await flush(c); // an alert, of this call or of a read meanwhile
+    }
+    co_return io_result(result);
 }
 
 /// sendfile() for a TLS connection: bytes, or -errno.

@@ -33,13 +33,19 @@ public:
     class guard {
     public:
         /// The lock must be held.
-        explicit guard(transfer_lock& of) noexcept : of_(of) {}
+        explicit guard(transfer_lock& of) noexcept : of_(&of) {}
         guard(const guard&) = delete;
         guard& operator=(const guard&) = delete;
-        ~guard() { of_.unlock(); }
+        ~guard() {
+            if (of_ != nullptr) {
+                of_->unlock();
+            }
+        }
+        /// Leaves the lock locked, for the caller of the function that has locked it.
+        void keep_locked() noexcept { of_ = nullptr; }
 
     private:
-        transfer_lock& of_;
+        transfer_lock* of_;
     };
 
 private:
