@@ -43,6 +43,7 @@ public:
         loop_.ring_->register_ring_fd();
         loop_.probe_.rest();
         loop_.meter_.reset(loop_.now_ns());
+        loop_.parker_.begin_run();
         watched_.emplace(loop.options_, loop.ready_, loop.metrics_, loop.meter_);
     }
     ~running_scope() {
@@ -127,8 +128,8 @@ private:
         return;
     }
     // Spinning polls memory, so it needs a backend that posts completions there asynchronously.
-    if (ring_.posts_asynchronously() &&
-        parker_.history().should_spin(submissions_.in_flight() > 0) && parker_.may_spin()) {
+    if (ring_.posts_asynchronously() && parker_.may_spin() &&
+        parker_.history().should_spin(submissions_.in_flight() > 0)) {
         parker_.coalesce(submissions_.completions_due());
         poll_cq();
         if (!ready_.empty() || submissions_.sq_starved()) {

@@ -33,8 +33,9 @@ bool event_loop::run_observed() {
     return true;
 }
 
-/// reap() while a trace is taken, a tool is attached, or the parker measures. A negative result is
-/// an error; the positive ones that are not a number of bytes are small.
+/// reap() while a trace is taken, a tool is attached, or the parker measures. A positive result is
+/// mostly a number of bytes. Some are other numbers, such as descriptors, which do no harm: they
+/// are the same however the loop waits.
 void event_loop::reap_observed() noexcept {
     const std::int64_t now = is_tracing() ? trace_now_ns() : 0;
     std::uint64_t bytes = 0;

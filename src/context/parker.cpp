@@ -28,9 +28,11 @@ void parker::check_experiment() noexcept {
     }
     std::timespec used{};
     ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    constexpr std::int64_t wake_up_ns = 2'000; // about what it costs the thread that sends it
+    const auto wake_ups = static_cast<std::int64_t>(metrics_.wake_ups_sent.get());
     experiment_.add({
         .now_ns = now,
-        .cpu_ns = used.tv_sec * 1'000'000'000 + used.tv_nsec,
+        .cpu_ns = used.tv_sec * 1'000'000'000 + used.tv_nsec + wake_ups * wake_up_ns,
         .events = metrics_.completions.get() + metrics_.wake_ups_elided.get(),
         .bytes = transferred_,
     });

@@ -189,6 +189,14 @@ TEST(Idle, KeepsSpinningIfSleepingWouldDelayTheWork) {
     EXPECT_GT(m.spins, 10 * m.parks);
 }
 
+/// The sleeps of an experiment are then longer than a spin may be.
+TEST(Idle, KeepsSpinningIfWakingUpTakesLongerThanTheWait) {
+    const context_metrics m = after_many_short_waits(35us);
+    EXPECT_GE(m.spin_experiments, 3U);
+    EXPECT_EQ(m.spins_suppressed, 0U);
+    EXPECT_GT(m.spins, 10 * m.parks);
+}
+
 TEST(Idle, StopsSpinningIfItOnlyTakesCpuTime) {
     const context_metrics m = after_many_short_waits(0us);
     EXPECT_GE(m.spin_experiments, 3U);

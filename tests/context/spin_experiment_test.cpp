@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <random>
 
 namespace {
 
@@ -30,19 +31,35 @@ struct load {
 /// A loop that does nothing but handle a load, and follows the experiments.
 class loop {
 public:
+    explicit loop(std::uint32_t seed = 1) : experiment(seed) {}
+
+    void idle(const way& spinning, const way& sleeping) {
+        if (experiment.count_idle() && experiment.is_sample_due(now_ns)) {
+            experiment.add({now_ns, cpu_ns_, events_, bytes_});
+        }
+        const bool spins = experiment.spins();
+        const way& w = spins ? spinning : sleeping;
+        (spins ? spun_ns : slept_ns) += w.wall_ns;
+        if (!spins) {
+            experiment.on_sleep(now_ns, now_ns + w.wall_ns);
+        }
+        now_ns += w.wall_ns;
+        cpu_ns_ += w.cpu_ns;
+        events_ += w.events;
+        bytes_ += w.bytes;
+    }
     void run(const load& what, std::int64_t duration_ns) {
         const std::int64_t end = now_ns + duration_ns;
         while (now_ns < end) {
-            if (experiment.is_check_due() && experiment.is_sample_due(now_ns)) {
-                experiment.add({now_ns, cpu_ns_, events_, bytes_});
-            }
-            const way& w = experiment.spins() ? what.spinning : what.sleeping;
-            (experiment.spins() ? spun_ns : slept_ns) += w.wall_ns;
-            now_ns += w.wall_ns;
-            cpu_ns_ += w.cpu_ns;
-            events_ += w.events;
-            bytes_ += w.bytes;
+            idle(what.spinning, what.sleeping);
         }
+    }
+    void sleep(std::int64_t duration_ns) {
+        experiment.on_sleep(now_ns, now_ns + duration_ns);
+        now_ns += duration_ns;
+    }
+    [[nodiscard]] double spun_share() const {
+        return static_cast<double>(spun_ns) / static_cast<double>(spun_ns + slept_ns);
     }
 
     spin_experiment experiment;
@@ -62,7 +79,7 @@ constexpr load lone_client{{20 * us, 20 * us, 2, 40}, {26 * us, 8 * us, 2, 40}};
 constexpr load limited_elsewhere{{10 * us, 10 * us, 2, 40}, {10 * us, 7 * us, 2, 40}};
 
 TEST(SpinExperiment, SpinsAtFirst) {
-    const spin_experiment experiment;
+    const spin_experiment experiment(1);
     EXPECT_TRUE(experiment.spins());
     EXPECT_TRUE(experiment.is_in_favour());
     EXPECT_EQ(experiment.results(), 0U);
@@ -132,10 +149,10 @@ TEST(SpinExperiment, OneContraryResultChangesNothing) {
 TEST(SpinExperiment, FollowsALoadThatChanges) {
     loop l;
     l.run(lone_client, 10'000 * ms);
-    l.run(limited_elsewhere, 1'500 * ms);
+    l.run(limited_elsewhere, 5'000 * ms);
     EXPECT_FALSE(l.experiment.is_in_favour());
     l.run(limited_elsewhere, 10'000 * ms);
-    l.run(lone_client, 1'500 * ms);
+    l.run(lone_client, 5'000 * ms);
     EXPECT_TRUE(l.experiment.is_in_favour());
 }
 
@@ -146,26 +163,98 @@ TEST(SpinExperiment, AWindowInWhichLittleHappensHasNoResult) {
     EXPECT_TRUE(l.experiment.is_in_favour());
 }
 
-TEST(SpinExperiment, SleepsThatAreLongerThanASpinDoNotCount) {
+TEST(SpinExperiment, ASleepOfAnIdleLoopEndsTheExperiment) {
     loop l;
-    for (int i = 0; i < 10'000; ++i) { // short idle periods with long ones in between
-        l.run(lone_client, 400 * us);
-        l.now_ns += 600 * us;
-        l.experiment.on_long_sleep(600 * us);
+    while (l.experiment.spins()) { // into the window in which it sleeps
+        l.run(lone_client, 20 * us);
     }
-    EXPECT_GE(l.experiment.results(), 5U);
+    EXPECT_TRUE(l.experiment.is_measuring());
     EXPECT_TRUE(l.experiment.is_in_favour());
+    l.sleep(1 * ms);
+    EXPECT_FALSE(l.experiment.is_measuring());
+    EXPECT_TRUE(l.experiment.spins());
+    EXPECT_EQ(l.experiment.results(), 0U);
 }
 
-TEST(SpinExperiment, AWindowThatTheLoopWasTooBusyToEndHasNoResult) {
+TEST(SpinExperiment, ABusyLoopEndsTheExperiment) {
     loop l;
-    for (int i = 0; i < 1'000; ++i) {
-        l.run(limited_elsewhere, 1 * ms);
-        l.now_ns += 50 * ms; // saturated: no idle period
+    while (l.experiment.spins()) {
+        l.run(lone_client, 20 * us);
     }
-    EXPECT_EQ(l.experiment.results(), 0U);
-    EXPECT_TRUE(l.experiment.is_in_favour());
+    l.experiment.on_busy(l.now_ns + 1 * ms);
+    EXPECT_TRUE(l.experiment.is_measuring());
+    l.experiment.on_busy(l.now_ns + 20 * ms);
+    EXPECT_FALSE(l.experiment.is_measuring());
     EXPECT_TRUE(l.experiment.spins());
+}
+
+TEST(SpinExperiment, ShortBurstsOfALoadThatChangedAreNoticed) {
+    loop l;
+    l.run(limited_elsewhere, 20'000 * ms);
+    ASSERT_FALSE(l.experiment.is_in_favour());
+    int bursts = 0;
+    for (; bursts < 100 && !l.experiment.is_in_favour(); ++bursts) {
+        l.sleep(10'000 * ms);
+        l.run(lone_client, 100 * ms);
+    }
+    EXPECT_LE(bursts, 4);
+}
+
+TEST(SpinExperiment, ALoneClientWithRandomRepliesIsSpunFor) {
+    loop l;
+    std::minstd_rand random(7);
+    std::exponential_distribution<double> reply(1 / 20.0);
+    while (l.now_ns < 20'000 * ms) {
+        const auto wait = static_cast<std::int64_t>(reply(random) * 1000) + 100;
+        l.idle({wait + 2 * us, wait + 2 * us, 2, 40}, {wait + 8 * us, 5 * us, 2, 40});
+    }
+    EXPECT_GE(l.spun_share(), 0.9);
+}
+
+TEST(SpinExperiment, RepliesOfVeryDifferentSizesDoNotHideTheGain) {
+    loop l;
+    std::minstd_rand random(7);
+    while (l.now_ns < 20'000 * ms) {
+        const std::uint64_t bytes = random() % 100 == 0 ? 1'000'000 : 40;
+        l.idle({20 * us, 20 * us, 2, bytes}, {26 * us, 8 * us, 2, bytes});
+    }
+    EXPECT_GE(l.spun_share(), 0.8);
+}
+
+TEST(SpinExperiment, RepliesOfVeryDifferentSizesAreNoGain) {
+    loop l;
+    std::minstd_rand random(7);
+    while (l.now_ns < 20'000 * ms) {
+        const std::uint64_t bytes = random() % 100 == 0 ? 1'000'000 : 40;
+        l.idle({10 * us, 10 * us, 2, bytes}, {10 * us, 7 * us, 2, bytes});
+    }
+    EXPECT_LE(l.spun_share(), 0.1);
+}
+
+TEST(SpinExperiment, ALoadWithAPeriodDoesNotKeepInStep) {
+    for (const std::int64_t period : {4 * ms, 6 * ms, 8 * ms, 10 * ms}) {
+        loop l;
+        while (l.now_ns < 20'000 * ms) { // its rate changes, but not with the way of waiting
+            const std::int64_t slow = l.now_ns % period < period / 2 ? 1 : 2;
+            l.run({{slow * 10 * us, slow * 10 * us}, {slow * 10 * us, slow * 7 * us}}, 10 * us);
+        }
+        EXPECT_LE(l.spun_share(), 0.25) << period;
+    }
+}
+
+/// A proxy and its backend on two threads: only the spins of the backend matter.
+TEST(SpinExperiment, TwoLoopsThatBeginTogetherDoNotTakeTheOtherOnesGain) {
+    loop proxy(11);
+    loop backend(12);
+    while (proxy.now_ns < 20'000 * ms) {
+        const std::int64_t wall = backend.experiment.spins() ? 20 * us : 26 * us;
+        const way all{wall, wall, 2, 40};
+        const way little{wall, wall / 2, 2, 40};
+        proxy.idle(all, little);
+        backend.idle(all, little);
+    }
+    EXPECT_LE(proxy.spun_share(), 0.2);
+    EXPECT_GE(backend.spun_share(), 0.8);
 }
 
 } // namespace

@@ -17,11 +17,12 @@ namespace coil {
 /// shorter than `limit`, so an idle process uses no CPU (guarantee G8). While completions arrive a
 /// few at a time, it lets them accumulate for an eighth of `limit`.
 ///
-/// A busy context also finds out by experiment whether spinning pays: for 2 ms it sleeps at once,
-/// and compares. It goes on spinning if that gets at least a tenth more done per second, as for a
-/// lone client that waits for each reply, or if it takes less CPU time. Otherwise it sleeps at once
-/// until an experiment favours spinning again. Experiments are 20 ms apart, up to 1.3 s while their
-/// results agree. context_metrics::spin_experiments and spins_suppressed show the decisions.
+/// A busy context also finds out by experiment whether spinning pays: for about 2 ms it does the
+/// opposite, and compares. Spinning pays if at least a tenth more is done per second, as for a lone
+/// client that waits for each reply, or if it takes less CPU time. If two experiments in a row say
+/// that it does not pay, the context sleeps at once, until two in a row say that it does.
+/// Experiments are about 20 ms apart, up to 4 s while their results agree.
+/// context_metrics::spin_experiments and spins_suppressed show the decisions.
 ///
 /// `batch(events, wait)` sleeps until `events` completions have arrived, or until at least one has
 /// arrived and `wait` (at most a minute) has passed: the fewest wake-ups, with up to `wait` of

@@ -49,12 +49,17 @@ public:
     /// A fraction of what the policy would spend on waiting for one completion.
     [[nodiscard]] std::int64_t coalesce_ns() const noexcept { return policy_.limit().count() / 8; }
 
-    /// A sleep lasted from `begin` to `end`; a timer would have ended it at `until`.
-    void on_slept(std::int64_t begin, std::int64_t end, std::int64_t until) noexcept {
+    /// A sleep lasted from `begin` to `end`; a timer would have ended it at `until`. `imposed`: the
+    /// loop did not decide by this history to sleep without a spin.
+    void on_slept(std::int64_t begin, std::int64_t end, std::int64_t until,
+                  bool imposed = false) noexcept {
         if (policy_.what() == idle_policy::kind::spin) {
             // The idle period of a sleep after a spin includes the spin.
             const bool follows_spin = exchange(after_fruitless_spin_, false);
-            const bool was_short = !follows_spin && end - begin < policy_.limit().count();
+            // Waking up takes time as well. It may be longer than the idle period, and then long
+            // sleeps would not show that a spin would have been short.
+            const std::int64_t limit = policy_.limit().count() * (imposed ? 4 : 1);
+            const bool was_short = !follows_spin && end - begin < limit;
             short_sleeps_ = was_short ? min(short_sleeps_ + 1, most_needed_short_sleeps) : 0;
             spinning_pays_ = short_sleeps_ >= needed_short_sleeps_;
         }

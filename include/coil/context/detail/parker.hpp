@@ -42,7 +42,9 @@ public:
     /// reading.
     void lap_if_due() noexcept {
         if (meter_.due()) {
-            meter_.lap(ring_.now_ns());
+            const std::int64_t now = ring_.now_ns();
+            meter_.lap(now);
+            experiment_.on_busy(now);
         }
     }
 
@@ -55,17 +57,21 @@ public:
             lap_if_due();
         }
     }
-    /// Whether to spin if the history is in favour: false while an experiment has shown that
-    /// spinning does not pay, or while one compares. Called at each such idle period.
+    /// Counts an idle period. Returns whether the policy and the experiments allow a spin.
     [[nodiscard]] bool may_spin() noexcept {
-        if (experiment_.is_check_due()) [[unlikely]] {
+        if (history_.policy().what() != idle_policy::kind::spin) {
+            return false;
+        }
+        if (experiment_.count_idle()) [[unlikely]] {
             check_experiment();
         }
         return experiment_.spins();
     }
-    /// Whether note_transferred() is to be called for completions.
+    /// Whether note_transferred() is to be called.
     [[nodiscard]] bool counts_bytes() const noexcept { return experiment_.is_measuring(); }
     void note_transferred(std::uint64_t bytes) noexcept { transferred_ += bytes; }
+    /// A run begins, perhaps on another thread.
+    void begin_run() noexcept { experiment_.abandon(ring_.now_ns()); }
     /// Spins until there is something to do, until `until_ns`, or for the time that the policy
     /// allows. Returns whether there is something to do.
     [[nodiscard]] bool spin(std::int64_t until_ns) noexcept;
@@ -110,7 +116,8 @@ private:
     turn_meter& meter_;
     live_metrics& metrics_;
     idle_history history_;
-    spin_experiment experiment_;
+    spin_experiment experiment_{
+        static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(this) >> 6)};
     std::uint64_t transferred_ = 0; // bytes, while counts_bytes()
     wake_descriptor descriptor_;
     std::uint64_t woken_by_posts_ = 0;
@@ -142,10 +149,8 @@ private:
     unpark();
     const std::int64_t end = ring_.now_ns();
     meter_.resume(end);
-    if (end - begin >= policy.limit().count()) {
-        experiment_.on_long_sleep(end - begin);
-    }
-    history_.on_slept(begin, end, until_ns);
+    experiment_.on_sleep(begin, end);
+    history_.on_slept(begin, end, until_ns, !experiment_.spins());
 }
 
 } // namespace coil::detail

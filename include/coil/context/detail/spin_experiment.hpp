@@ -11,47 +11,67 @@ namespace coil::detail {
 /// this thread, or if the same work takes less CPU time, because each sleep costs more than the
 /// spin. It does not pay if another thread or a device limits the rate: then a spin only waits.
 ///
-/// An experiment compares three windows of time: the present way, the other way, the present way
-/// again. Two experiments in a row that favour the other way change the way. While experiments
-/// confirm the present way, they become rare.
+/// An experiment compares three windows of about 2 ms: the usual way of waiting, the opposite one,
+/// the usual one again. Two experiments in a row that favour the opposite way make it the usual
+/// one. While experiments confirm the usual way, they become rare. Their times are random, so that
+/// two contexts, or a load with a period, do not keep in step with them.
 class spin_experiment {
 public:
-    /// Readings of counters that never decrease.
+    /// Readings of counters.
     struct sample {
         std::int64_t now_ns;
         std::int64_t cpu_ns;
         std::uint64_t events; ///< completions and messages
-        std::uint64_t bytes;  ///< that the completions have transferred
+        std::uint64_t bytes;  ///< transferred; need be counted only while is_measuring()
     };
 
-    /// Whether to spin, as far as the experiment decides.
-    [[nodiscard]] bool spins() const noexcept { return spins_; }
-    /// Whether a window has begun: the bytes that completions transfer are to be counted.
-    [[nodiscard]] bool is_measuring() const noexcept { return phase_ != phase::none; }
-    /// Counts an idle period in which a spin is considered. If true, is_sample_due() must be asked.
-    [[nodiscard]] bool is_check_due() noexcept { return --idles_to_check_ == 0; }
-    /// Whether add() is to be called now, because a window begins or ends.
-    [[nodiscard]] bool is_sample_due(std::int64_t now_ns) noexcept {
-        idles_to_check_ = idles_between_checks;
-        return now_ns >= next_sample_ns_;
-    }
-    void add(const sample& now) noexcept;
-    /// A sleep was longer than a spin. Its length says nothing about spinning, so it does not count
-    /// as a part of the window.
-    void on_long_sleep(std::int64_t length_ns) noexcept {
-        excluded_ns_ += length_ns;
-        next_sample_ns_ += length_ns;
-    }
+    explicit spin_experiment(std::uint32_t seed) noexcept : random_(seed) {}
 
-    /// Whether spinning pays, as far as is known.
-    [[nodiscard]] bool is_in_favour() const noexcept { return spins_ != (phase_ == phase::other); }
+    /// Whether to spin now, as far as the experiments decide.
+    [[nodiscard]] bool spins() const noexcept { return spins_; }
+    /// Whether spinning is the usual way.
+    [[nodiscard]] bool is_in_favour() const noexcept {
+        return spins_ != (phase_ == phase::opposite);
+    }
+    /// Whether a window has begun.
+    [[nodiscard]] bool is_measuring() const noexcept { return phase_ != phase::none; }
     /// The number of experiments that had a result.
     [[nodiscard]] std::uint64_t results() const noexcept { return results_; }
 
-private:
-    enum class phase : std::uint8_t { none, before, other, after };
+    /// Counts an idle period. If true, the caller reads the clock and calls is_sample_due().
+    [[nodiscard]] bool count_idle() noexcept {
+        if (--idles_to_check_ > 0) {
+            return false;
+        }
+        idles_to_check_ = idles_between_checks;
+        return true;
+    }
+    /// Whether to call add(), because a window begins or ends.
+    [[nodiscard]] bool is_sample_due(std::int64_t now_ns) const noexcept {
+        return now_ns >= next_sample_ns_;
+    }
+    void add(const sample& now) noexcept;
 
-    /// What a window has measured.
+    /// The loop has slept for so long that it was idle, not waiting for the next event of a load.
+    void on_sleep(std::int64_t begin_ns, std::int64_t end_ns) noexcept {
+        if (end_ns - begin_ns >= idle_ns) [[unlikely]] {
+            was_idle(begin_ns, end_ns);
+        }
+    }
+    /// The loop is busy. Abandons a window that should have ended long ago: there are no idle
+    /// periods any more.
+    void on_busy(std::int64_t now_ns) noexcept {
+        if (is_measuring() && now_ns - begin_.now_ns > longest_window_ns) {
+            abandon(now_ns);
+        }
+    }
+    /// Ends an experiment without a result: the loop continues with the usual way.
+    void abandon(std::int64_t now_ns) noexcept;
+
+private:
+    enum class phase : std::uint8_t { none, before, opposite, after };
+
+    /// What windows of one way have measured.
     struct measured {
         std::int64_t wall_ns = 0;
         std::int64_t cpu_ns = 0;
@@ -60,28 +80,33 @@ private:
     };
 
     static constexpr std::int64_t window_ns = 2'000'000;
+    static constexpr std::int64_t longest_window_ns = 16'000'000;
+    static constexpr std::int64_t idle_ns = 1'000'000;
     static constexpr std::int64_t shortest_pause_ns = 20'000'000;
-    static constexpr std::int64_t longest_pause_ns = 1'280'000'000;
-    static constexpr unsigned idles_between_checks = 16;
-    static constexpr std::uint64_t least_events = 16; // in a window
+    static constexpr std::int64_t longest_pause_ns = 2'560'000'000;
+    static constexpr std::int64_t repetition_pause_ns = 5'000'000;
+    static constexpr int idles_between_checks = 8;
+    static constexpr std::uint64_t least_events = 8; // in a window
     static constexpr int experiments_to_change = 2;
 
+    void was_idle(std::int64_t begin_ns, std::int64_t end_ns) noexcept;
     void begin_window(const sample& now, phase next) noexcept;
     [[nodiscard]] bool end_window(const sample& now, measured& to) noexcept;
-    void pause(const sample& now) noexcept;
-    void conclude(const sample& now) noexcept;
-    [[nodiscard]] static bool pays(const measured& spinning, const measured& parking) noexcept;
+    void pause(std::int64_t now_ns, std::int64_t about_ns) noexcept;
+    void conclude(std::int64_t now_ns) noexcept;
+    [[nodiscard]] std::int64_t about(std::int64_t duration_ns) noexcept;
+    [[nodiscard]] static bool pays(const measured& spinning, const measured& sleeping) noexcept;
 
-    bool spins_ = true; // in the present window
+    bool spins_ = true;
     phase phase_ = phase::none;
-    int contradictions_ = 0; // experiments in a row that favoured the other way
-    unsigned idles_to_check_ = idles_between_checks;
+    int contradictions_ = 0; // results in a row that favoured the opposite way
+    int idles_to_check_ = idles_between_checks;
+    std::uint32_t random_;
     std::int64_t next_sample_ns_ = 0;
     std::int64_t pause_ns_ = shortest_pause_ns;
-    std::int64_t excluded_ns_ = 0; // of the present window
-    sample begin_{};               // of the present window
-    measured present_way_;
-    measured other_way_;
+    sample begin_{}; // of the present window
+    measured usual_;
+    measured opposite_;
     std::uint64_t results_ = 0;
 };
 
