@@ -23,7 +23,7 @@ static_assert(sizeof(detail::awaiter_base) == 56);
 static_assert(sizeof(detail::timer_node) == 24);
 static_assert(sizeof(detail::sleep_awaiter) == 80);
 static_assert(sizeof(detail::io_op) == 80);
-static_assert(sizeof(detail::sqe_slot) == 88);
+static_assert(sizeof(detail::sqe_slot) == 72);
 
 #if defined(__OPTIMIZE__) && !COIL_SANITIZED
 
