@@ -82,7 +82,7 @@ awaited_descriptors::~awaited_descriptors() { delete table_; }
 /// The place in the table for an operation of this kind; null if it is not recorded.
 const io_op** awaited_descriptors::place_of(const io_op& op) noexcept {
     const sqe_slot* const first = op.first();
-    if (op.entries() != 1 || first == nullptr || first->next != nullptr ||
+    if (op.entries() != 1 || first == nullptr || first->next() != nullptr ||
         op.state().is_multishot()) {
         return nullptr;
     }
@@ -112,7 +112,7 @@ void awaited_descriptors::begin(const io_op& op) noexcept {
         return;
     }
     const sqe_slot* const first = op.first();
-    if (first != nullptr && first->next == nullptr && first->request.file_index == 0 &&
+    if (first != nullptr && first->next() == nullptr && first->request.file_index == 0 &&
         first->request.opcode == static_cast<std::uint8_t>(uring::opcode::close)) {
         closing(first->request.fd, nullptr);
     }

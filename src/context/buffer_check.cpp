@@ -113,7 +113,7 @@ void check_buffers(const sqe_slot& first, moment when) noexcept {
     if (__asan_region_is_poisoned == nullptr || __asan_describe_address == nullptr) {
         return;
     }
-    for (const sqe_slot* entry = &first; entry != nullptr; entry = entry->next) {
+    for (const sqe_slot* entry = &first; entry != nullptr; entry = entry->next()) {
         buffer_checker(entry->request, when).check();
     }
 }

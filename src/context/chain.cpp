@@ -58,12 +58,8 @@ bool ignores_link_failure(const sqe_slot& entry) noexcept {
     }
 }
 
-bool is_link_timeout(const sqe_slot& entry) noexcept {
-    return entry.request.opcode == static_cast<std::uint8_t>(uring::opcode::link_timeout);
-}
-
 bool is_limited(const sqe_slot& entry) noexcept {
-    return entry.next != nullptr && is_link_timeout(*entry.next);
+    return entry.next() != nullptr && entry.next()->is_link_timeout();
 }
 
 /// Whether an io-wq worker of the kernel may execute the call, and thereby also the calls linked to
@@ -156,11 +152,11 @@ void io_op::arrange_submission() noexcept {
             // A timeout that expires while an io-wq worker is about to wait for readiness finds
             // nothing to cancel; the call would then wait for ever.
             entry->request.flags &= static_cast<std::uint8_t>(~uring::sqe_flag::async);
-            entry->next->request.flags &= static_cast<std::uint8_t>(~uring::sqe_flag::async);
+            entry->next()->request.flags &= static_cast<std::uint8_t>(~uring::sqe_flag::async);
         }
         by_worker = by_worker || may_use_io_wq(*entry);
-        sqe_slot* const following = entry->next;
-        if (following == nullptr || is_link_timeout(*following)) {
+        sqe_slot* const following = entry->next();
+        if (following == nullptr || following->is_link_timeout()) {
             continue;
         }
         if (ends_here || (by_worker && is_limited(*following))) {
@@ -186,8 +182,8 @@ bool io_op::submit_without_opcode() noexcept {
         return !loop().ring().supports(static_cast<uring::opcode>(entry.request.opcode)) &&
                !uring::is_quick_on_linux(entry.request);
     };
-    if (first_->next != nullptr) {
-        for (const sqe_slot* entry = first_; entry != nullptr; entry = entry->next) {
+    if (first_->next() != nullptr) {
+        for (const sqe_slot* entry = first_; entry != nullptr; entry = entry->next()) {
             if (is_unsupported(*entry)) {
                 fail(-EOPNOTSUPP); // rather than execute a part of the chain
                 return true;
@@ -196,8 +192,8 @@ bool io_op::submit_without_opcode() noexcept {
     }
     const sqe_slot* const second = first_->next_in_submission();
     if (second == nullptr ||
-        (is_link_timeout(*second) && second->next_in_submission() == nullptr)) {
-        complete_submission(is_unsupported(*first_) ? -EOPNOTSUPP : perform(first_->request));
+        (second->is_link_timeout() && second->next_in_submission() == nullptr)) {
+        complete_submission(is_unsupported(*first_) ? -EOPNOTSUPP : perform(first_->call()));
         return true;
     }
     if (state_.is_serialized()) {
@@ -218,16 +214,16 @@ void io_op::on_submission_complete() noexcept {
     bool call_was_reached = true;
     while (sqe_slot* const following = last->next_in_submission()) {
         last = following;
-        if (!is_link_timeout(*last)) {
+        if (!last->is_link_timeout()) {
             const bool is_hard = (call->request.flags & uring::sqe_flag::io_hardlink) != 0;
             call_was_reached = call_was_reached && (is_hard || has_succeeded(*call));
             call = last;
         }
     }
-    sqe_slot* const rest = last->next;
+    sqe_slot* const rest = last->next();
     if (rest != nullptr && is_command(*call) && call->result == -EOPNOTSUPP &&
         !state_.is_cancelling()) {
-        call->result = perform(call->request);
+        call->result = perform(call->call());
     }
     // A hard chain continues even while it is cancelled: submit_rest() requests the cancellation of
     // what it submits.
@@ -237,7 +233,7 @@ void io_op::on_submission_complete() noexcept {
     if (rest != nullptr && continues && submit_rest(*rest)) {
         return;
     }
-    for (sqe_slot* skipped = rest; skipped != nullptr; skipped = skipped->next) {
+    for (sqe_slot* skipped = rest; skipped != nullptr; skipped = skipped->next()) {
         skipped->complete(-ECANCELED);
     }
     complete();

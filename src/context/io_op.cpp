@@ -14,7 +14,7 @@ namespace {
 
 /// Whether operations in flight may need this one in order to complete.
 bool ends_others(const sqe_slot& entry) noexcept {
-    if (entry.next != nullptr) {
+    if (entry.next() != nullptr) {
         return false;
     }
     const auto call = static_cast<uring::opcode>(entry.request.opcode);
@@ -30,11 +30,11 @@ bool limit_expired(int result) noexcept { return result == -ETIME || result > 0;
 bool io_op::link_timeout_expired() const noexcept {
     // Whether the previous entry has timed out; the kernel then cancels the next ones too.
     bool timed_out = false;
-    for (const sqe_slot* entry = first_; entry != nullptr; entry = entry->next) {
+    for (const sqe_slot* entry = first_; entry != nullptr; entry = entry->next()) {
         if (entry->is_limit()) {
             continue;
         }
-        const sqe_slot* const limit = entry->next;
+        const sqe_slot* const limit = entry->next();
         const bool expired = limit != nullptr && limit->is_limit() && limit_expired(limit->result);
         timed_out = entry->result == -ECANCELED && (expired || timed_out);
     }
@@ -46,6 +46,9 @@ void io_op::start(event_loop& loop, std::coroutine_handle<> waiter, inplace_stop
     COIL_ASSERT(loop.on_owner_thread());
     begin(loop, waiter, wait_kind::operation);
     state_.start(needs_every_result);
+    for (sqe_slot* entry = &first; entry != nullptr; entry = entry->next()) {
+        entry->check_files_table(loop.direct_table());
+    }
     set_submission(first, entries);
 #if COIL_ASSERTIONS
     loop.descriptors().begin(*this);
@@ -87,7 +90,7 @@ void io_op::complete_submission(int result) noexcept {
 }
 
 void io_op::fail(int error) noexcept {
-    for (sqe_slot* entry = first_; entry != nullptr; entry = entry->next) {
+    for (sqe_slot* entry = first_; entry != nullptr; entry = entry->next()) {
         entry->complete(error);
     }
     completions_due_ = 0;
@@ -130,7 +133,7 @@ void io_op::on_completion(sqe_slot& entry) noexcept {
     if (entry.may_wake_spuriously() && retry_after_spurious_wakeup(entry)) [[unlikely]] {
         return;
     }
-    if (entries_ > 1 || first_->next != nullptr) {
+    if (entries_ > 1 || first_->next() != nullptr) {
         on_submission_complete();
     } else {
         complete();
@@ -140,7 +143,7 @@ void io_op::on_completion(sqe_slot& entry) noexcept {
 /// Takes the result of a poll_then_try_op. Returns true if there was none, and the operation waits
 /// again.
 bool io_op::retry_after_spurious_wakeup(sqe_slot& entry) noexcept {
-    if (entry.next != nullptr || entry.result < 0) {
+    if (entry.next() != nullptr || entry.result < 0) {
         return false;
     }
     auto& op = static_cast<poll_then_try_op&>(entry);
@@ -183,7 +186,7 @@ void io_op::cancel() noexcept {
 
 bool io_op::cancel_here() noexcept {
     const bool here = pending() && (state_.is(op_state::phase::queued) || entries_ > 1 ||
-                                    first_->next != nullptr);
+                                    first_->next() != nullptr);
     if (here) {
         cancel();
     }

@@ -66,14 +66,14 @@ wait_record describe_calls(const io_op& op, wait_record::what kind) noexcept {
         wait.kind = wait_record::what::queued;
     }
     const sqe_slot* entry = first;
-    while (entry->is_completed() && entry->next != nullptr) { // the completed entries of a chain
-        entry = entry->next;
+    while (entry->is_completed() && entry->next() != nullptr) { // the completed entries of a chain
+        entry = entry->next();
     }
     wait.opcode = static_cast<std::uint8_t>(entry->request.opcode);
     wait.fd = has_descriptor(entry->request.opcode) ? entry->request.fd : -1;
     wait.is_direct = (entry->request.flags & uring::sqe_flag::fixed_file) != 0;
-    if (entry->next != nullptr && entry->next->is_limit()) {
-        add_kernel_limit(wait, entry->next->request);
+    if (entry->next() != nullptr && entry->next()->is_limit()) {
+        add_kernel_limit(wait, entry->next()->request);
     }
     return wait;
 }

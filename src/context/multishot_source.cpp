@@ -7,12 +7,15 @@
 namespace coil::detail {
 
 bool multishot_results::grow() noexcept {
-    const std::size_t larger = 4 * capacity_;
+    const std::uint32_t larger = 4 * capacity_;
+    if (larger == 0) { // more than 2^30
+        return false;
+    }
     owned<multishot_result[]> room(new (std::nothrow) multishot_result[larger]);
     if (!room) {
         return false;
     }
-    for (std::size_t i = 0; i < count_; ++i) {
+    for (std::uint32_t i = 0; i < count_; ++i) {
         room[i] = at(i);
     }
     more_ = std::move(room);

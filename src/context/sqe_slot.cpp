@@ -16,12 +16,10 @@ void sqe_slot::refuse_descriptor() noexcept {
                stderr);
 #endif
     constexpr unsigned of_the_call = uring::sqe_flag::fixed_file | uring::sqe_flag::buffer_select;
-    const std::uint64_t operation = request.user_data;
     const unsigned of_the_chain = request.flags & ~of_the_call;
-    request = uring::prep::close(-1);
-    request.user_data = operation;
+    set_call(uring::prep::close(-1));
     request.flags = static_cast<std::uint8_t>(of_the_chain);
-    files_table = prepared_sqe::any_table;
+    set_files_table(prepared_sqe::any_table);
 }
 
 int sqe_slot::error_of(int error) const noexcept {

@@ -6,7 +6,6 @@ namespace coil::detail {
 
 bool submission::submit(io_op& op) noexcept {
     for (sqe_slot* entry = op.first(); entry != nullptr; entry = entry->next_in_submission()) {
-        entry->check_files_table(ring_.tables().files_number());
         if (!ring_->supports(static_cast<uring::opcode>(entry->request.opcode))) [[unlikely]] {
             return op.submit_without_opcode();
         }
@@ -31,6 +30,7 @@ void submission::push_entries(io_op& op) noexcept {
         uring::sqe* slot = ring_->acquire();
         *slot = entry->request;
         slot->user_data = user_data_of(entry, completion_kind::entry);
+        slot->pad2 = 0;
         ring_->commit(slot);
     }
     in_flight_ += op.entries();

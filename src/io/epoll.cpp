@@ -33,7 +33,7 @@ void epoll_wait_element::wait_for_readiness() noexcept {
     } else {
         refusal_ = refusal_of(call.fd, most_); // a refused descriptor may never become readable
     }
-    entry_.request = uring::prep::poll_add(refusal_ != 0 ? -1 : call.fd, POLLIN);
+    entry_.set_call(uring::prep::poll_add(refusal_ != 0 ? -1 : call.fd, POLLIN));
 }
 
 int epoll_wait_element::take_events() const noexcept {
@@ -46,13 +46,13 @@ int epoll_wait_element::take_events() const noexcept {
 
 sqe_slot& limited_epoll_wait_element::arm() noexcept {
     sqe_slot& wait = epoll_wait_element::arm();
-    wait.next = nullptr;
+    wait.set_next(nullptr);
     if (timeout_ >= 0) {
         limit_.tv_sec = timeout_ / 1000;
         limit_.tv_nsec = std::int64_t{timeout_ % 1000} * 1'000'000;
-        limit_entry_.request = uring::prep::link_timeout(&limit_);
+        limit_entry_.set_call(uring::prep::link_timeout(&limit_));
         wait.request.flags |= uring::sqe_flag::io_link;
-        wait.next = &limit_entry_;
+        wait.set_next(&limit_entry_);
     }
     return wait;
 }

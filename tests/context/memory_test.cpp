@@ -23,7 +23,18 @@ static_assert(sizeof(detail::awaiter_base) == 56);
 static_assert(sizeof(detail::timer_node) == 24);
 static_assert(sizeof(detail::sleep_awaiter) == 80);
 static_assert(sizeof(detail::io_op) == 80);
-static_assert(sizeof(detail::sqe_slot) == 88);
+static_assert(sizeof(detail::sqe_slot) == 72);
+static_assert(sizeof(net::socket) == 4);
+static_assert(sizeof(detail::plain_join_state<void>) == 96);
+
+template <class Awaitable>
+using awaiter_of = decltype(std::declval<Awaitable>().operator co_await());
+using chain = decltype(std::declval<operation>() && std::declval<operation>());
+
+static_assert(sizeof(awaiter_of<operation>) == 152);
+static_assert(sizeof(awaiter_of<chain>) == 224);
+static_assert(sizeof(detail::multishot_awaiter) == 120);
+static_assert(sizeof(io::recv_stream) == 280);
 
 #if defined(__OPTIMIZE__) && !COIL_SANITIZED
 
@@ -65,6 +76,27 @@ task<> session(int peer, std::uint64_t& requests) {
     }
 }
 
+/// The session of examples/redis_ping.cpp, which has a buffer of 16 lines.
+task<> ping_session(net::socket peer, std::uint64_t& requests) {
+    char buf[1024];
+    int n = co_await peer.recv(buf);
+    while (n > 0) {
+        ++requests;
+        n = co_await (peer.send("+OK\r\n") && peer.recv(buf));
+    }
+}
+
+/// A connection without a buffer: the data is received into buffers of a pool.
+task<> pooled_session(net::socket peer, buffer_pool& pool, std::uint64_t& requests) {
+    auto incoming = io::recv_multishot(peer.native_handle(), pool);
+    while (auto request = co_await incoming.next()) {
+        ++requests;
+        if (co_await peer.send("+OK\r\n") < 0) {
+            co_return;
+        }
+    }
+}
+
 TEST(Memory, AnIdleConnectionTakesFourLines) {
     std::uint64_t requests = 0;
     run(session(-1, requests)); // fills the cache of frames of this size
@@ -74,6 +106,35 @@ TEST(Memory, AnIdleConnectionTakesFourLines) {
     EXPECT_EQ(meter.bytes(), 256U);
 #else
     EXPECT_LE(meter.bytes(), 320U);
+#endif
+    run(std::move(measured));
+    EXPECT_EQ(requests, 0U);
+}
+
+TEST(Memory, AnIdlePingSessionTakesFiveLinesBesidesItsBuffer) {
+    std::uint64_t requests = 0;
+    run(ping_session(net::socket(), requests)); // fills the cache of frames of this size
+    const frame_meter meter;
+    task<> measured = ping_session(net::socket(), requests);
+#ifdef __clang__
+    EXPECT_EQ(meter.bytes(), 1344U);
+#else
+    EXPECT_LE(meter.bytes(), 1984U);
+#endif
+    run(std::move(measured));
+    EXPECT_EQ(requests, 0U);
+}
+
+TEST(Memory, AnIdleConnectionWithPooledBuffersTakesNineLines) {
+    std::uint64_t requests = 0;
+    buffer_pool pool;
+    run(pooled_session(net::socket(), pool, requests)); // fills the cache of frames of this size
+    const frame_meter meter;
+    task<> measured = pooled_session(net::socket(), pool, requests);
+#ifdef __clang__
+    EXPECT_EQ(meter.bytes(), 576U);
+#else
+    EXPECT_LE(meter.bytes(), 896U);
 #endif
     run(std::move(measured));
     EXPECT_EQ(requests, 0U);

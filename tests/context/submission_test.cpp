@@ -94,7 +94,7 @@ TEST_F(Submission, AsManyCompletionsAreDueAsEntriesThatPostOne) {
     EXPECT_EQ(submitted.completions_due(), 1U);
     bare_op chain(loop);
     sqe_slot last_of_chain(uring::prep::nop());
-    chain.entry.next = &last_of_chain;
+    chain.entry.set_next(&last_of_chain);
     chain.entry.request.flags |= uring::sqe_flag::io_link | uring::sqe_flag::cqe_skip_success;
     chain.set_chain(2);
     ASSERT_TRUE(submitted.submit(chain));

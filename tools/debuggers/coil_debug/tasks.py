@@ -19,7 +19,7 @@ OTHER, OPERATION, SLEEP, SYNC, STREAM, JOIN, CHILD = range(7)  # wait_kind
 # leaf_search
 FIRST_CHUNK, CHUNK, MOST_BYTES = 512, 4096, 20 * 1024
 
-COMPLETED, LIMIT = 1, 16  # sqe_slot::mark
+COMPLETED, SPECIAL, MARKS = 1, 4, 7  # sqe_slot
 FIXED_FILE = 1  # uring::sqe_flag
 QUEUED = 2  # op_state::phase
 TIMED = 64  # op_state::trait
@@ -381,19 +381,26 @@ class Tasks:
             return ', limit in %.3f s%s' % (seconds + (ns - self.now_ns) / 1e9, self.left)
         return ', limit of %d.%03d s' % (seconds, ns // 1000000)
 
+    def following(self, entry):
+        """The next entry of a chain, or 0."""
+        return self.field(entry, 'sqe_slot', 'request.pad2') & ~MARKS
+
+    def call(self, entry):
+        return names.name_in(names.CALLS, self.field(entry, 'sqe_slot', 'request.opcode', 'B'), 'unknown')
+
     def operation(self, op, times, prefix=''):
         entry = self.field(op, 'io_op', 'first_')
         if entry == 0:
             return Wait(prefix + 'operation')
-        next_at = self.layout.offset('sqe_slot', 'next')
-        following = self.memory.word(entry + next_at)
-        while following != 0 and self.field(entry, 'sqe_slot', 'marks_', 'I') & COMPLETED:
-            entry, following = following, self.memory.word(following + next_at)
-        call = names.name_in(names.CALLS, self.field(entry, 'sqe_slot', 'request.opcode', 'B'), 'unknown')
+        following = self.following(entry)
+        while following != 0 and self.field(entry, 'sqe_slot', 'request.user_data') & COMPLETED:
+            entry, following = following, self.following(following)
+        call = self.call(entry)
         fd = self.field(entry, 'sqe_slot', 'request.fd', 'i')
         flags = self.field(entry, 'sqe_slot', 'request.flags', 'B')
         details = '' if fd < 0 else ' %sfd %d' % ('direct ' if flags & FIXED_FILE else '', fd)
-        if following != 0 and self.field(following, 'sqe_slot', 'marks_', 'I') & LIMIT:
+        if following != 0 and self.call(following) == 'link_timeout' and \
+                self.field(following, 'sqe_slot', 'request.pad2') & SPECIAL:
             times += self.kernel_limit(following)
         if self.field(op, 'io_op', 'state_.phase_', 'B') == QUEUED:
             details += ', waits to be submitted'

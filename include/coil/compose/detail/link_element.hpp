@@ -77,11 +77,11 @@ private:
         } else {
             // Entries that are linked already (hard_link) keep their flags.
             link_to_next(*last);
-            last->next = &head;
+            last->set_next(&head);
         }
         last = &head;
-        while (last->next != nullptr) {
-            last = last->next;
+        while (last->next() != nullptr) {
+            last = last->next();
         }
     }
 
@@ -144,7 +144,7 @@ public:
 
     sqe_slot& arm() noexcept {
         sqe_slot& first = Element::arm();
-        for (sqe_slot* entry = &first; entry != nullptr; entry = entry->next) {
+        for (sqe_slot* entry = &first; entry != nullptr; entry = entry->next()) {
             entry->request.flags |= uring::sqe_flag::io_hardlink;
         }
         return first;

@@ -76,10 +76,10 @@ public:
     sqe_slot& arm() noexcept {
         sqe_slot& limited = Element::arm();
         link_to_next(limited);
-        limit_entry_.request =
-            uring::prep::link_timeout(&limit_, absolute_ ? uring::timeout_flag::abs : 0);
+        limit_entry_.set_call(
+            uring::prep::link_timeout(&limit_, absolute_ ? uring::timeout_flag::abs : 0));
         limit_entry_.make_limit();
-        limited.next = &limit_entry_;
+        limited.set_next(&limit_entry_);
         return limited;
     }
 

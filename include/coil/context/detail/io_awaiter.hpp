@@ -18,12 +18,12 @@ namespace coil::detail {
 // Every operation of a single entry starts here, inlined into its await.
 inline bool io_op::start_at_once(event_loop& loop, std::coroutine_handle<> waiter,
                                  inplace_stop_token token, sqe_slot& entry) noexcept {
-    COIL_ASSERT(entry.next == nullptr);
+    COIL_ASSERT(entry.starts_alone());
     constexpr unsigned special = uring::sqe_flag::io_drain | uring::sqe_flag::io_hardlink;
     if ((entry.request.flags & special) != 0 || token.stop_requested()) [[unlikely]] {
         return false;
     }
-    if (entry.files_table != prepared_sqe::any_table) [[unlikely]] {
+    if (entry.has_files_table()) [[unlikely]] {
         entry.check_files_table(loop.direct_table());
     }
     if (!loop.submit_at_once(entry)) [[unlikely]] {

@@ -55,16 +55,16 @@ public:
     }
 
 private:
-    multishot_result& at(std::size_t i) noexcept {
+    multishot_result& at(std::uint32_t i) noexcept {
         return (more_ ? more_.get() : inside_.data())[(first_ + i) & (capacity_ - 1)];
     }
     bool grow() noexcept;
 
     std::array<multishot_result, 2> inside_;
     owned<multishot_result[]> more_;
-    std::size_t first_ = 0;
-    std::size_t count_ = 0;
-    std::size_t capacity_ = 2; // a power of two
+    std::uint32_t first_ = 0;
+    std::uint32_t count_ = 0;
+    std::uint32_t capacity_ = 2; // a power of two
 };
 
 /// A multishot request and its results that were not taken yet. The first next() submits it. So

@@ -15,8 +15,8 @@ public:
         cancelled_ = target_->cancel_here();
         // With cancel_flag::all the request does not fail if no target is left, and so does not
         // break a chain.
-        entry_.request =
-            uring::prep::cancel(target_->first_key(), cancelled_ ? uring::cancel_flag::all : 0);
+        entry_.set_call(
+            uring::prep::cancel(target_->first_key(), cancelled_ ? uring::cancel_flag::all : 0));
         return entry_;
     }
     [[nodiscard]] io_result result() const noexcept {

@@ -16,7 +16,7 @@ public:
 
     sqe_slot& arm() noexcept {
         sqe_slot& first = Element::arm();
-        for (sqe_slot* entry = &first; entry != nullptr; entry = entry->next) {
+        for (sqe_slot* entry = &first; entry != nullptr; entry = entry->next()) {
             entry->request.flags |= Flag;
         }
         return first;

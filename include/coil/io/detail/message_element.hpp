@@ -39,7 +39,7 @@ private:
             call.addr_len <= sizeof(::sockaddr_storage) ? call.addr_len : ~::socklen_t{0};
         message_.msg_iov = &part_;
         message_.msg_iovlen = 1;
-        entry_.request = uring::prep::sendmsg(call.fd, &message_, static_cast<int>(call.msg_flags));
+        entry_.set_call(uring::prep::sendmsg(call.fd, &message_, static_cast<int>(call.msg_flags)));
         entry_.request.flags = call.flags;
     }
 

@@ -22,7 +22,7 @@ public:
 
     io_result result() noexcept {
         if (entry_.result == -EOPNOTSUPP && entry_.flags != not_asked) {
-            entry_.result = perform(entry_.request);
+            entry_.result = perform(entry_.call());
         }
         return io_element::result();
     }
