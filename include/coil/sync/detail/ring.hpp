@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 namespace coil::detail {
@@ -27,14 +28,25 @@ enum class ring_result : unsigned char { done, would_block, closed };
 /// thread that wants to wait sets its mark and then calls push_unless_full() or pop_unless_empty(),
 /// which check for claims. One of the two sees the other. The stamps order only the accesses to a
 /// cell, so an access costs a single locked instruction.
+///
+/// A private ring is used by one thread at a time, which the caller ensures. It uses the same
+/// positions without locked instructions, and no stamps; share() computes these.
 template <class T, class Atomics = std_atomics>
 class basic_ring {
 public:
+    /// The ring is private.
     explicit basic_ring(std::size_t capacity)
         : capacity_(capacity), closed_(std::bit_ceil(capacity + 1)),
-          cells_(capacity > 0 ? std::make_unique<cell[]>(capacity) : nullptr) {
-        for (std::size_t i = 0; i < capacity; ++i) {
-            cells_[i].stamp.store(i, std::memory_order_relaxed);
+          cells_(capacity > 0 ? std::make_unique<cell[]>(capacity) : nullptr) {}
+    basic_ring(const basic_ring&) = delete;
+    basic_ring& operator=(const basic_ring&) = delete;
+    ~basic_ring() {
+        if constexpr (!std::is_trivially_destructible_v<T>) {
+            const std::size_t tail = tail_.load(std::memory_order_relaxed) & ~closed_;
+            for (std::size_t at = head_.load(std::memory_order_relaxed); at != tail;
+                 at = after(at, closed_)) {
+                std::destroy_at(&cells_[at & (closed_ - 1)].value);
+            }
         }
     }
 
@@ -45,6 +57,45 @@ public:
         const std::size_t tail = count(tail_.load(std::memory_order_relaxed) & ~closed_);
         return tail < head ? 0 : tail - head < capacity_ ? tail - head : capacity_;
     }
+
+    /// Ends the private use. What was done before must be visible to this thread, and what this
+    /// does to all threads before their next access.
+    void share() noexcept {
+        std::size_t at = head_.load(std::memory_order_relaxed);
+        const std::size_t elements = size();
+        for (std::size_t i = 0; i < capacity_; ++i, at = after(at, closed_)) {
+            cells_[at & (closed_ - 1)].stamp.store(i < elements ? at + 1 : at,
+                                                   std::memory_order_relaxed);
+        }
+        is_private_ = false;
+    }
+
+    /// For a private ring that is not closed: returns false if it is full.
+    [[nodiscard, gnu::always_inline]] bool push_private(T& value) noexcept {
+        const std::size_t closed = closed_;
+        const std::size_t tail = tail_.load(std::memory_order_relaxed);
+        if (tail - lap(closed) == head_.load(std::memory_order_relaxed)) [[unlikely]] {
+            return false;
+        }
+        std::construct_at(&cells_[tail & (closed - 1)].value, std::move(value));
+        tail_.store(after(tail, closed), std::memory_order_relaxed);
+        return true;
+    }
+    /// For a private ring: returns false if it is empty.
+    [[nodiscard, gnu::always_inline]] bool pop_private(std::optional<T>& value) noexcept {
+        const std::size_t closed = closed_;
+        const std::size_t head = head_.load(std::memory_order_relaxed);
+        if (head == (tail_.load(std::memory_order_relaxed) & ~closed)) [[unlikely]] {
+            return false;
+        }
+        T& from = cells_[head & (closed - 1)].value;
+        value.emplace(std::move(from));
+        std::destroy_at(&from);
+        head_.store(after(head, closed), std::memory_order_relaxed);
+        return true;
+    }
+
+    // The following are for a shared ring, except where they say more.
 
     /// Moves from `value` only if the result is done.
     [[nodiscard, gnu::always_inline]] ring_result push(T& value) noexcept {
@@ -62,7 +113,7 @@ public:
                 if (tail_.compare_exchange_weak(tail, after(tail, closed),
                                                 std::memory_order_seq_cst,
                                                 std::memory_order_relaxed)) {
-                    c.value.emplace(std::move(value));
+                    std::construct_at(&c.value, std::move(value));
                     c.stamp.store(tail + 1, std::memory_order_release);
                     return ring_result::done;
                 }
@@ -87,8 +138,8 @@ public:
                 if (head_.compare_exchange_weak(head, after(head, closed),
                                                 std::memory_order_seq_cst,
                                                 std::memory_order_relaxed)) {
-                    value.emplace(std::move(*c.value));
-                    c.value.reset();
+                    value.emplace(std::move(c.value));
+                    std::destroy_at(&c.value);
                     c.stamp.store(head + lap(closed), std::memory_order_release);
                     return true;
                 }
@@ -101,8 +152,14 @@ public:
     }
 
     /// Like push(), but returns would_block only if the ring is full: waits for a push() or pop()
-    /// on another thread that has claimed the cell.
+    /// on another thread that has claimed the cell. The ring may be private.
     [[nodiscard]] ring_result push_unless_full(T& value) noexcept {
+        if (is_private_) {
+            if ((tail_.load(std::memory_order_relaxed) & closed_) != 0) {
+                return ring_result::closed;
+            }
+            return push_private(value) ? ring_result::done : ring_result::would_block;
+        }
         for (;;) {
             const ring_result result = push(value);
             if (result != ring_result::would_block || is_full()) {
@@ -111,8 +168,11 @@ public:
             Atomics::yield();
         }
     }
-    /// Like pop(), but returns false only if the ring is empty.
+    /// Like pop(), but returns false only if the ring is empty. The ring may be private.
     [[nodiscard]] bool pop_unless_empty(std::optional<T>& value) noexcept {
+        if (is_private_) {
+            return pop_private(value);
+        }
         while (!pop(value)) {
             if (is_drained()) {
                 return false;
@@ -122,10 +182,10 @@ public:
         return true;
     }
 
-    /// Later pushes are refused.
+    /// Later pushes are refused. The ring may be private.
     void close() noexcept { tail_.fetch_or(closed_, std::memory_order_seq_cst); }
     /// Whether every cell claimed by a push() has been claimed by a pop(). After close(), true
-    /// means that no further element will be popped.
+    /// means that no further element will be popped. The ring may be private.
     [[nodiscard]] bool is_drained() const noexcept {
         return (tail_.load(std::memory_order_seq_cst) & ~closed_) ==
                head_.load(std::memory_order_seq_cst);
@@ -133,8 +193,15 @@ public:
 
 private:
     struct cell {
+        cell() noexcept {} // NOLINT(*-equals-default)
+        ~cell() {}         // NOLINT(*-equals-default)
+        cell(const cell&) = delete;
+        cell& operator=(const cell&) = delete;
+
         typename Atomics::template atomic<std::size_t> stamp{0};
-        std::optional<T> value;
+        union {
+            T value; // between the head and the tail
+        };
     };
 
     [[nodiscard]] bool is_full() const noexcept {
@@ -158,6 +225,7 @@ private:
     const std::size_t capacity_;
     const std::size_t closed_; // a bit above all indices
     const std::unique_ptr<cell[]> cells_;
+    bool is_private_ = true;
     alignas(64) typename Atomics::template atomic<std::size_t> tail_{0};
     alignas(64) typename Atomics::template atomic<std::size_t> head_{0};
 };

@@ -9,6 +9,7 @@
 #include <coil/core/this_task.hpp>
 
 #include <coroutine>
+#include <cstdint>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -37,6 +38,11 @@ public:
     notice cancel_notice;
     sync_waiter* later;
     sync_waiter* earlier;
+
+    /// The loop that runs on this thread, as the user of a basic_bias.
+    [[nodiscard, gnu::always_inline]] static std::uintptr_t this_user() noexcept {
+        return reinterpret_cast<std::uintptr_t>(current_loop);
+    }
 
     /// May be called by any thread that may access the waiter.
     [[nodiscard]] bool is_here() const noexcept { return loop().on_owner_thread(); }
