@@ -69,10 +69,12 @@ public:
     /// Called by an await whose result is available. Returns whether it may complete without
     /// suspending.
     [[nodiscard]] bool spend_immediate_await() noexcept {
-        if (immediate_awaits_left_ == 0) [[unlikely]] {
+        const std::uint32_t left = immediate_awaits_left_;
+        immediate_awaits_left_ = left - 1; // one instruction, with the test
+        if (left == 0) [[unlikely]] {
+            immediate_awaits_left_ = 0;
             return false;
         }
-        --immediate_awaits_left_;
         return true;
     }
 

@@ -126,6 +126,11 @@ public:
         wait_queue::leave(w);
     }
 
+    /// Ends the bias. Called by models, and before any other use.
+    void share() noexcept {
+        static_cast<void>(bias_.enter(0, [this] { ring_.share(); }));
+    }
+
     void close() noexcept {
         const section here(*this);
         this->signal(this->combining_lock_.open);
