@@ -17,8 +17,8 @@ bool membarrier(int command) noexcept { return ::syscall(SYS_membarrier, command
 
 bool register_process() noexcept { return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED); }
 
-/// Another thread may just have passed a light fence without a fence instruction. Its earlier writes
-/// become visible within this time.
+/// Another thread may just have passed a light fence without a fence instruction. Its earlier
+/// writes become visible within this time.
 void wait_for_visibility() noexcept { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
 
 /// Called if the kernel refuses membarrier(). From then on all fences are full fences, because

@@ -1,6 +1,6 @@
 // Channels: every element is received once; no waiter misses an element; a receiver that gives up
-// loses nothing; closing ends all waits and loses nothing; another thread ends the bias of a channel
-// to its first user at any time.
+// loses nothing; closing ends all waits and loses nothing; another thread ends the bias of a
+// channel to its first user at any time.
 
 #include "model/pool_parts.hpp"
 #include "model/sync_parts.hpp"
@@ -53,8 +53,8 @@ struct entry : sync_waiter<Change> {
 };
 
 template <class Change>
-using core =
-    coil::detail::basic_channel<payload, entry<Change>, sync_waiter<Change>, channel_atomics<Change>>;
+using core = coil::detail::basic_channel<payload, entry<Change>, sync_waiter<Change>,
+                                         channel_atomics<Change>>;
 
 /// Unbounded capacity.
 constexpr std::size_t unbounded = ~std::size_t{0};

@@ -43,8 +43,8 @@ struct channel_element
 /// signal, so that a send() after close() on the same thread fails. The ring is closed with the
 /// lock held.
 ///
-/// A channel with a ring is biased to its first user (basic_bias): the ring is then private, and the
-/// owner's fast path is open while there are no marks and the channel is not closed. Everything
+/// A channel with a ring is biased to its first user (basic_bias): the ring is then private, and
+/// the owner's fast path is open while there are no marks and the channel is not closed. Everything
 /// that another thread could do at the same time is done in a section. Without a ring, the channel
 /// is shared from the beginning.
 ///

@@ -29,19 +29,23 @@ enum class ring_result : unsigned char { done, would_block, closed };
 /// which check for claims. One of the two sees the other. The stamps order only the accesses to a
 /// cell, so an access costs a single locked instruction.
 ///
-/// A private ring is used by one thread at a time, which the caller ensures. It uses the same
-/// positions without locked instructions, and no stamps; share() computes these.
+/// A private ring is used by one thread at a time, which the caller ensures. It has pointers and a
+/// number of elements instead of positions and stamps, which share() computes.
 template <class T, class Atomics = std_atomics>
 class basic_ring {
 public:
     /// The ring is private.
     explicit basic_ring(std::size_t capacity)
         : capacity_(capacity), closed_(std::bit_ceil(capacity + 1)),
-          cells_(capacity > 0 ? std::make_unique<cell[]>(capacity) : nullptr) {}
+          cells_(capacity > 0 ? std::make_unique<cell[]>(capacity) : nullptr),
+          end_(cells_.get() + capacity), first_(cells_.get()), free_(cells_.get()) {}
     basic_ring(const basic_ring&) = delete;
     basic_ring& operator=(const basic_ring&) = delete;
     ~basic_ring() {
         if constexpr (!std::is_trivially_destructible_v<T>) {
+            if (is_private()) {
+                share();
+            }
             const std::size_t tail = tail_.load(std::memory_order_relaxed) & ~closed_;
             for (std::size_t at = head_.load(std::memory_order_relaxed); at != tail;
                  at = after(at, closed_)) {
@@ -53,6 +57,9 @@ public:
     [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
     /// Approximate while other threads push and pop.
     [[nodiscard]] std::size_t size() const noexcept {
+        if (is_private()) {
+            return elements_.load(std::memory_order_relaxed);
+        }
         const std::size_t head = count(head_.load(std::memory_order_relaxed));
         const std::size_t tail = count(tail_.load(std::memory_order_relaxed) & ~closed_);
         return tail < head ? 0 : tail - head < capacity_ ? tail - head : capacity_;
@@ -61,37 +68,46 @@ public:
     /// Ends the private use. What was done before must be visible to this thread, and what this
     /// does to all threads before their next access.
     void share() noexcept {
-        std::size_t at = head_.load(std::memory_order_relaxed);
-        const std::size_t elements = size();
-        for (std::size_t i = 0; i < capacity_; ++i, at = after(at, closed_)) {
+        const std::size_t elements = elements_.load(std::memory_order_relaxed);
+        const auto head = static_cast<std::size_t>(first_ - cells_.get());
+        std::size_t tail = head;
+        std::size_t at = head;
+        for (std::size_t i = 0; i < capacity_; ++i) {
             cells_[at & (closed_ - 1)].stamp.store(i < elements ? at + 1 : at,
                                                    std::memory_order_relaxed);
+            at = after(at, closed_);
+            if (i < elements) {
+                tail = at;
+            }
         }
-        is_private_ = false;
+        head_.store(head, std::memory_order_relaxed);
+        tail_.store(tail | tail_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+        is_private_.store(false, std::memory_order_relaxed);
     }
 
     /// For a private ring that is not closed: returns false if it is full.
     [[nodiscard, gnu::always_inline]] bool push_private(T& value) noexcept {
-        const std::size_t closed = closed_;
-        const std::size_t tail = tail_.load(std::memory_order_relaxed);
-        if (tail - lap(closed) == head_.load(std::memory_order_relaxed)) [[unlikely]] {
+        const std::size_t elements = elements_.load(std::memory_order_relaxed);
+        if (elements == capacity_) [[unlikely]] {
             return false;
         }
-        std::construct_at(&cells_[tail & (closed - 1)].value, std::move(value));
-        tail_.store(after(tail, closed), std::memory_order_relaxed);
+        cell* const to = free_;
+        std::construct_at(&to->value, std::move(value));
+        free_ = following(to);
+        elements_.store(elements + 1, std::memory_order_relaxed);
         return true;
     }
     /// For a private ring: returns false if it is empty.
     [[nodiscard, gnu::always_inline]] bool pop_private(std::optional<T>& value) noexcept {
-        const std::size_t closed = closed_;
-        const std::size_t head = head_.load(std::memory_order_relaxed);
-        if (head == (tail_.load(std::memory_order_relaxed) & ~closed)) [[unlikely]] {
+        const std::size_t elements = elements_.load(std::memory_order_relaxed);
+        if (elements == 0) [[unlikely]] {
             return false;
         }
-        T& from = cells_[head & (closed - 1)].value;
-        value.emplace(std::move(from));
-        std::destroy_at(&from);
-        head_.store(after(head, closed), std::memory_order_relaxed);
+        cell* const from = first_;
+        value.emplace(std::move(from->value));
+        std::destroy_at(&from->value);
+        first_ = following(from);
+        elements_.store(elements - 1, std::memory_order_relaxed);
         return true;
     }
 
@@ -154,7 +170,7 @@ public:
     /// Like push(), but returns would_block only if the ring is full: waits for a push() or pop()
     /// on another thread that has claimed the cell. The ring may be private.
     [[nodiscard]] ring_result push_unless_full(T& value) noexcept {
-        if (is_private_) {
+        if (is_private()) {
             if ((tail_.load(std::memory_order_relaxed) & closed_) != 0) {
                 return ring_result::closed;
             }
@@ -170,7 +186,7 @@ public:
     }
     /// Like pop(), but returns false only if the ring is empty. The ring may be private.
     [[nodiscard]] bool pop_unless_empty(std::optional<T>& value) noexcept {
-        if (is_private_) {
+        if (is_private()) {
             return pop_private(value);
         }
         while (!pop(value)) {
@@ -187,6 +203,9 @@ public:
     /// Whether every cell claimed by a push() has been claimed by a pop(). After close(), true
     /// means that no further element will be popped. The ring may be private.
     [[nodiscard]] bool is_drained() const noexcept {
+        if (is_private()) {
+            return elements_.load(std::memory_order_relaxed) == 0;
+        }
         return (tail_.load(std::memory_order_seq_cst) & ~closed_) ==
                head_.load(std::memory_order_seq_cst);
     }
@@ -203,6 +222,13 @@ private:
             T value; // between the head and the tail
         };
     };
+
+    [[nodiscard]] bool is_private() const noexcept {
+        return is_private_.load(std::memory_order_relaxed);
+    }
+    [[nodiscard, gnu::always_inline]] cell* following(cell* c) const noexcept {
+        return c + 1 == end_ ? cells_.get() : c + 1;
+    }
 
     [[nodiscard]] bool is_full() const noexcept {
         return (tail_.load(std::memory_order_seq_cst) & ~closed_) - lap(closed_) ==
@@ -225,7 +251,14 @@ private:
     const std::size_t capacity_;
     const std::size_t closed_; // a bit above all indices
     const std::unique_ptr<cell[]> cells_;
-    bool is_private_ = true;
+
+    // Used while the ring is private. The tail then is the `closed` bit or 0.
+    cell* const end_;
+    cell* first_; // the oldest element
+    cell* free_;
+    typename Atomics::template atomic<std::size_t> elements_{0};
+    typename Atomics::template atomic<bool> is_private_{true};
+
     alignas(64) typename Atomics::template atomic<std::size_t> tail_{0};
     alignas(64) typename Atomics::template atomic<std::size_t> head_{0};
 };
