@@ -38,6 +38,10 @@ public:
     [[nodiscard, gnu::always_inline]] bool try_enter_fast(user me) noexcept {
         return fast_.load(std::memory_order_relaxed) == me && try_enter(me);
     }
+    /// Whether try_enter_fast() succeeds, unless another user comes.
+    [[nodiscard]] bool is_fast(user me) const noexcept {
+        return fast_.load(std::memory_order_relaxed) == me;
+    }
     /// Begins a section of the owner and returns true, or returns false if the object is shared.
     /// `convert` prepares the object for being shared; it is called at most once.
     template <class Convert>

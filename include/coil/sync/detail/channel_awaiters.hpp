@@ -24,7 +24,9 @@ template <class T>
 struct channel_entry : sync_waiter {
     using element_type = channel_element<T>;
 
-    channel_entry() noexcept {} // NOLINT(*-member-init,*-equals-default)
+    channel_entry() noexcept {}               // NOLINT(*-member-init,*-equals-default)
+    explicit channel_entry(T&& sent) noexcept // NOLINT(*-member-init)
+        : value(std::in_place, std::move(sent)) {}
     channel_entry(const channel_entry&) = delete;
     channel_entry& operator=(const channel_entry&) = delete;
     ~channel_entry() {} // NOLINT(*-equals-default)
@@ -134,11 +136,10 @@ private:
 template <class T>
 class send_awaiter : public sync_awaiter<send_awaiter<T>, channel_entry<T>> {
 public:
-    send_awaiter(channel_core<T>& target, T&& value) : core_(target) {
+    send_awaiter(channel_core<T>& target, T&& value)
+        : sync_awaiter<send_awaiter<T>, channel_entry<T>>(std::move(value)), core_(target) {
         if (core_.is_unbounded()) [[unlikely]] {
-            allocate(value);
-        } else {
-            this->value.emplace(std::move(value));
+            allocate();
         }
     }
     ~send_awaiter() {
@@ -177,9 +178,10 @@ private:
         this->end_wait();
         this->end_details();
     }
-    [[gnu::noinline]] void allocate(T& value) {
+    [[gnu::noinline]] void allocate() {
         this->touch_once();
-        this->element = std::make_unique<channel_element<T>>(std::move(value));
+        this->element = std::make_unique<channel_element<T>>(std::move(*this->value));
+        this->value.reset();
     }
 
     [[nodiscard, gnu::always_inline]] bool take_now() noexcept { return core_.push_now(*this); }

@@ -100,6 +100,9 @@ public:
     /// Returns true if the await is complete. If it returns false, possibly only because the lock
     /// is contended, the caller calls wait() next.
     [[nodiscard]] bool attempt(Entry& e, int attempts = 50) noexcept {
+        if (bias_.is_fast(Waiter::this_user())) {
+            return false; // the first step has found the ring full or empty
+        }
         bool done = false;
         const section here(*this);
         return this->try_with_lock([&](woken& t) { done = serve_now(e, t); }, attempts) && done;
@@ -115,7 +118,7 @@ public:
     void wait(Waiter& w) noexcept {
         const section here(*this);
         if (ring_.capacity() > 0) {
-            marks_.fetch_add(enqueueing, std::memory_order_seq_cst);
+            add_marks(enqueueing);
         }
         wait_queue::wait(w);
     }
@@ -163,6 +166,16 @@ private:
     static constexpr unsigned has_elements = 4;
     static constexpr unsigned no_ring = 8;     // always, if there is no ring
     static constexpr unsigned enqueueing = 16; // a counter in the bits from here up
+
+    /// Called in a section.
+    void add_marks(unsigned change) noexcept {
+        if (ring_.is_private()) {
+            marks_.store(marks_.load(std::memory_order_relaxed) + change,
+                         std::memory_order_relaxed);
+        } else {
+            marks_.fetch_add(change, std::memory_order_seq_cst);
+        }
+    }
 
     /// While it exists, no other thread ends the bias. If the channel is shared, it does nothing: a
     /// waiter that this thread has notified may then destroy the channel.
@@ -317,7 +330,7 @@ private:
                                  (elements_ == nullptr ? 0 : has_elements);
             const unsigned change = now - before - coil::detail::exchange(arrived, 0);
             if (change != 0) {
-                marks_.fetch_add(change, std::memory_order_seq_cst);
+                add_marks(change);
             }
             if ((now & ~before) == 0) {
                 return;

@@ -65,6 +65,9 @@ public:
         return tail < head ? 0 : tail - head < capacity_ ? tail - head : capacity_;
     }
 
+    [[nodiscard]] bool is_private() const noexcept {
+        return is_private_.load(std::memory_order_relaxed);
+    }
     /// Ends the private use. What was done before must be visible to this thread, and what this
     /// does to all threads before their next access.
     void share() noexcept {
@@ -223,9 +226,6 @@ private:
         };
     };
 
-    [[nodiscard]] bool is_private() const noexcept {
-        return is_private_.load(std::memory_order_relaxed);
-    }
     [[nodiscard, gnu::always_inline]] cell* following(cell* c) const noexcept {
         return c + 1 == end_ ? cells_.get() : c + 1;
     }
