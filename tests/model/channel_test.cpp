@@ -23,22 +23,6 @@ struct payload {
     plain<int> number;
 };
 
-/// Channels are biased to the first thread that uses them. The other models' channels are shared
-/// from the beginning, because the bias multiplies the interleavings.
-template <class Fences = all_fences>
-struct biased : without_spurious_failures {};
-
-template <class Change>
-struct channel_atomics : atomics<Change> {
-    static bool can_bias() { return false; }
-    static void light_fence() {}
-    static void heavy_fence() {}
-};
-template <class Fences>
-struct channel_atomics<biased<Fences>> : pool_atomics<2, biased<Fences>, Fences> {
-    static bool can_bias() { return true; }
-};
-
 template <class Change>
 struct entry : sync_waiter<Change> {
     entry(unsigned owner, bool is_sender) : sync_waiter<Change>(owner), sends(is_sender) {}

@@ -156,7 +156,7 @@ private:
     static constexpr std::uintptr_t kind_mask = std::uintptr_t{7} << kind_shift;
     static constexpr std::uintptr_t flags_mask = 127;
     static constexpr std::uintptr_t touched = 128; // until begin() stores the loop
-    static constexpr std::uintptr_t to_done = // from pending
+    static constexpr std::uintptr_t to_done =      // from pending
         static_cast<std::uintptr_t>(phase::done) - static_cast<std::uintptr_t>(phase::pending);
 
     void enter(phase p) noexcept {
