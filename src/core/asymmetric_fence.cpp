@@ -6,6 +6,9 @@
 #include <thread>
 
 #include <linux/membarrier.h>
+#if __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#endif
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -46,7 +49,17 @@ void heavy_fence() noexcept {
     std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
-bool std_atomics::can_bias() noexcept { return prepare_heavy_fence(); }
+void prepare_heavy_fence_if_cheap() noexcept {
+#if __has_include(<sys/single_threaded.h>)
+    if (__libc_single_threaded != 0) {
+        prepare_heavy_fence();
+    }
+#endif
+}
+
+bool std_atomics::can_bias() noexcept {
+    return light_fences_are_free.load(std::memory_order_relaxed);
+}
 
 void std_atomics::heavy_fence() noexcept {
     if (!membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) [[unlikely]] {

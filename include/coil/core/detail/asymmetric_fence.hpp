@@ -14,6 +14,9 @@ namespace coil::detail {
 /// Must be called before the first light_fence() that pairs with a heavy_fence(). Returns whether
 /// the kernel provides heavy fences.
 bool prepare_heavy_fence() noexcept;
+/// The same if the process has a single thread, else nothing: with several threads the kernel takes
+/// 10 ms or more. Called by the first context.
+void prepare_heavy_fence_if_cheap() noexcept;
 void heavy_fence() noexcept;
 
 /// Whether light fences may rely on heavy ones.

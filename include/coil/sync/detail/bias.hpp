@@ -23,6 +23,9 @@ namespace coil::detail {
 /// set. So either the owner sees that it is no longer the owner, or the other thread sees that it
 /// is inside. A section is short and never waits.
 ///
+/// Nothing is biased if the kernel has no heavy fence, or if the process had several threads when
+/// it created its first context, and has no thread_pool (prepare_heavy_fence_if_cheap()).
+///
 /// A user is a pointer whose two low bits are clear, or null, which never becomes the owner. At any
 /// time, at most one thread acts as a given user.
 template <class Atomics = std_atomics>

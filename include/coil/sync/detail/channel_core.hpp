@@ -363,7 +363,8 @@ private:
         }
     }
 
-    basic_bias<Atomics> bias_;
+    // Not beside the combining lock: every send and receive of a shared channel reads it.
+    alignas(64) basic_bias<Atomics> bias_;
     basic_ring<T, Atomics> ring_;
     alignas(64) typename Atomics::template atomic<unsigned> marks_;
     const bool unbounded_;
