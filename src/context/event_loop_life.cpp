@@ -7,6 +7,7 @@
 #include <coil/context/detail/event_loop.hpp>
 #include <coil/context/join_handle.hpp>
 #include <coil/core/backtrace.hpp>
+#include <coil/core/detail/asymmetric_fence.hpp>
 #include <coil/core/detail/backtrace_awaiter.hpp>
 #include <coil/core/detail/exception_chain.hpp>
 
@@ -26,7 +27,9 @@ namespace coil::detail {
 event_loop::event_loop(io_context& context, const io_context_options& options)
     : ring_(options, metrics_), submissions_(ring_, options.max_in_flight),
       cancellations_(ring_, metrics_), context_(context), options_(options),
-      parker_(ring_, inbox_, meter_, metrics_, options.idle) {}
+      parker_(ring_, inbox_, meter_, metrics_, options.idle) {
+    prepare_heavy_fence_if_cheap();
+}
 
 event_loop::~event_loop() {
     leave_list();

@@ -1,11 +1,14 @@
 // Channels: every element is received once; no waiter misses an element; a receiver that gives up
-// loses nothing; closing ends all waits and loses nothing.
+// loses nothing; closing ends all waits and loses nothing; another thread ends the bias of a
+// channel to its first user at any time.
 
+#include "model/pool_parts.hpp"
 #include "model/sync_parts.hpp"
 
 #include <coil/sync/detail/channel_core.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -34,8 +37,8 @@ struct entry : sync_waiter<Change> {
 };
 
 template <class Change>
-using core =
-    coil::detail::basic_channel<payload, entry<Change>, sync_waiter<Change>, atomics<Change>>;
+using core = coil::detail::basic_channel<payload, entry<Change>, sync_waiter<Change>,
+                                         channel_atomics<Change>>;
 
 /// Unbounded capacity.
 constexpr std::size_t unbounded = ~std::size_t{0};
@@ -45,7 +48,14 @@ constexpr int attempts = 1;
 
 template <class Change, std::size_t Room>
 struct shared {
+    fence_cells fences;
     core<Change> ch{Room == unbounded ? 0 : Room, Room == unbounded};
+
+    shared() {
+        if (!channel_atomics<Change>::can_bias()) {
+            ch.share();
+        }
+    }
 
     void put_into(entry<Change>& me, int number) {
         if (Room == unbounded) {
@@ -335,8 +345,37 @@ TEST(ChannelModelG1, ClosedWhileAnElementGoesIn_OneInterruption) {
     expect_no_failure<closed_across<quick>>(at_random{20'000});
 }
 
+TEST(ChannelModelG1, BiasedOneThroughOne_TwoInterruptions) {
+    expect_proof<one_to_one<biased<>, 1, 1>>(at_most{2});
+    expect_no_failure<one_to_one<biased<>, 1, 1>>(at_random{10'000});
+}
+TEST(ChannelModelG1, BiasedThreeThroughTwo_OneInterruption) {
+    expect_proof<one_to_one<biased<>, 2, 3>>(at_most{1});
+    expect_no_failure<one_to_one<biased<>, 2, 3>>(at_random{10'000});
+}
+TEST(ChannelModelG1, BiasedSendsOfOneContextAreReceivedInOrder_OneInterruption) {
+    expect_proof<sends_of_one_context<biased<>, 1, 2>>(at_most{1});
+    expect_no_failure<sends_of_one_context<biased<>, 2, 3>>(at_random{10'000});
+}
+TEST(ChannelModelG1, BiasedAndClosedBehindAnElement_OneInterruption) {
+    expect_proof<closed_behind<biased<>, 1>>(at_most{1});
+    expect_no_failure<closed_behind<biased<>, 1>>(at_random{10'000});
+}
+TEST(ChannelModelG5, BiasedAndDestroyedWhileAnElementComes_OneInterruption) {
+    expect_proof<gives_up<biased<>, 1, true>>(at_most{1});
+    expect_no_failure<gives_up<biased<>, 1, true>>(at_random{10'000});
+}
+
 // Canaries.
 
+TEST(ChannelModelCanary, BiasEndedWithoutAHeavyFence) {
+    using weak = biased<no_heavy_fences>;
+    expect_found<one_to_one<weak, 1, 1>>(rl::test_result_deadlock, at_most{2});
+}
+TEST(ChannelModelCanary, SectionsWithoutALightFence) {
+    using weak = biased<no_light_fences>;
+    expect_found<one_to_one<weak, 1, 1>>(rl::test_result_deadlock, at_most{2});
+}
 TEST(ChannelModelCanary, MarksAndClaimsWithoutACommonOrder) {
     expect_found<one_to_one<no_common_order, 1, 1>>(rl::test_result_deadlock, at_most{3});
 }

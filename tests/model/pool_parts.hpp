@@ -1,6 +1,7 @@
 #pragma once
 
-// Shared by the models of a pool: its fences, its lock and its futexes.
+// Shared by the models of a pool: its fences, its lock and its futexes; and those of channels,
+// which use the fences.
 
 #include "model/check.hpp"
 
@@ -95,6 +96,22 @@ struct pool_atomics : atomics<Change> {
     static void wake_all(atomic<unsigned, Change>& word, where at = where::current()) {
         word.wake_all(at);
     }
+};
+
+/// Channels are biased to the first thread that uses them. The other models' channels are shared
+/// from the beginning, because the bias multiplies the interleavings.
+template <class Fences = all_fences>
+struct biased : without_spurious_failures {};
+
+template <class Change>
+struct channel_atomics : atomics<Change> {
+    static bool can_bias() { return false; }
+    static void light_fence() {}
+    static void heavy_fence() {}
+};
+template <class Fences>
+struct channel_atomics<biased<Fences>> : pool_atomics<2, biased<Fences>, Fences> {
+    static bool can_bias() { return true; }
 };
 
 } // namespace coil_model

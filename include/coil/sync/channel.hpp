@@ -130,7 +130,7 @@ public:
 private:
     // Out of line: an entry is many times larger than an element.
     [[gnu::noinline]] bool try_send_with_lock(T& value) {
-        detail::channel_entry<T> e(true);
+        detail::channel_call<T> e(true);
         if (core_.is_unbounded()) {
             e.element = std::make_unique<detail::channel_element<T>>(std::move(value));
         } else {
@@ -145,7 +145,7 @@ private:
         return false;
     }
     [[gnu::noinline]] void receive_with_lock(std::optional<T>& value) noexcept {
-        detail::channel_entry<T> e(false);
+        detail::channel_call<T> e(false);
         bool done = false;
         core_.attempt_locked(e, done);
         if (e.value) {

@@ -67,6 +67,12 @@ protected:
     }
     /// Never started.
     [[nodiscard]] bool is_fresh() const noexcept { return is(phase::fresh); }
+    /// Never started, and touch() was not called.
+    [[nodiscard]] bool is_untouched() const noexcept {
+        return word_.load(std::memory_order_relaxed) == 0;
+    }
+    /// Precondition: is_fresh().
+    void touch() noexcept { word_.store(touched, std::memory_order_relaxed); }
     /// Started and not yet resumed.
     [[nodiscard]] bool under_way() const noexcept {
         static_assert(static_cast<int>(phase::pending) == 1 && static_cast<int>(phase::done) == 2);
@@ -149,7 +155,8 @@ private:
     static constexpr int kind_shift = 4;
     static constexpr std::uintptr_t kind_mask = std::uintptr_t{7} << kind_shift;
     static constexpr std::uintptr_t flags_mask = 127;
-    static constexpr std::uintptr_t to_done = // from pending
+    static constexpr std::uintptr_t touched = 128; // until begin() stores the loop
+    static constexpr std::uintptr_t to_done =      // from pending
         static_cast<std::uintptr_t>(phase::done) - static_cast<std::uintptr_t>(phase::pending);
 
     void enter(phase p) noexcept {

@@ -19,6 +19,13 @@ struct std_atomics {
     using thread_id = ::pthread_t;
     static thread_id this_thread() noexcept { return ::pthread_self(); }
     static void yield() noexcept { ::sched_yield(); }
+
+    /// Fences for data that is biased to one thread (asymmetric_fence.hpp). The light one is never
+    /// an instruction. If the kernel refuses the heavy one after it was available when the data
+    /// was biased, it waits until the owner's writes are visible.
+    static bool can_bias() noexcept;
+    static void light_fence() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
+    static void heavy_fence() noexcept;
 };
 
 } // namespace coil::detail

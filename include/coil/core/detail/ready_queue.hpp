@@ -65,14 +65,14 @@ public:
     /// The number of awaits that a coroutine may complete per resumption without suspending. The
     /// next await that could complete immediately suspends the coroutine instead and queues it
     /// behind the others, so that a loop of such awaits cannot starve them (guarantee G7).
-    static constexpr std::uint32_t immediate_awaits = 128;
+    static constexpr std::int32_t immediate_awaits = 128;
     /// Called by an await whose result is available. Returns whether it may complete without
     /// suspending.
     [[nodiscard]] bool spend_immediate_await() noexcept {
-        if (immediate_awaits_left_ == 0) [[unlikely]] {
+        if (--immediate_awaits_left_ < 0) [[unlikely]] {
+            immediate_awaits_left_ = 0;
             return false;
         }
-        --immediate_awaits_left_;
         return true;
     }
 
@@ -165,9 +165,9 @@ private:
     std::uint32_t tail_ = 0;
     // at this position push() takes the slow path; never beyond head_ + capacity
     std::uint32_t end_ = capacity;
-    std::uint32_t immediate_awaits_left_ = immediate_awaits; // of the current resumption
-    indexed_overflow indexed_;                               // younger than everything in the ring
-    fifo overflow_;                                          // younger than everything in indexed_
+    std::int32_t immediate_awaits_left_ = immediate_awaits; // of the current resumption
+    indexed_overflow indexed_;                              // younger than everything in the ring
+    fifo overflow_;                                         // younger than everything in indexed_
     std::size_t in_overflow_ = 0;
     std::array<std::coroutine_handle<>, capacity> ring_;
 };

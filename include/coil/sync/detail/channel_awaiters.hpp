@@ -18,16 +18,43 @@ namespace coil::detail {
 /// Passes the same exception to the context's on_unhandled_exception.
 void report_channel_closed() noexcept;
 
+/// An await that completes immediately uses `value` only. The other members are initialised by
+/// begin_details() and destroyed by end_details().
 template <class T>
 struct channel_entry : sync_waiter {
-    explicit channel_entry(bool is_sender) noexcept : sends(is_sender) {}
-
     using element_type = channel_element<T>;
 
+    channel_entry() noexcept {}               // NOLINT(*-member-init,*-equals-default)
+    explicit channel_entry(T&& sent) noexcept // NOLINT(*-member-init)
+        : value(std::in_place, std::move(sent)) {}
+    channel_entry(const channel_entry&) = delete;
+    channel_entry& operator=(const channel_entry&) = delete;
+    ~channel_entry() {} // NOLINT(*-equals-default)
+
+    void begin_details(bool is_sender) noexcept {
+        std::construct_at(&element);
+        sends = is_sender;
+        closed = false;
+        out_of_memory = false;
+    }
+    void end_details() noexcept { std::destroy_at(&element); }
+
     std::optional<T> value;
-    std::unique_ptr<element_type> element;
-    const bool sends;
-    bool closed = false;
+    union {
+        std::unique_ptr<element_type> element;
+    };
+    bool sends;
+    bool closed;
+    bool out_of_memory; // nothing was received
+};
+
+/// The entry of a call that does not wait.
+template <class T>
+struct channel_call : channel_entry<T> {
+    explicit channel_call(bool is_sender) noexcept { this->begin_details(is_sender); }
+    channel_call(const channel_call&) = delete;
+    channel_call& operator=(const channel_call&) = delete;
+    ~channel_call() { this->end_details(); }
 };
 
 template <class T>
@@ -36,19 +63,29 @@ using channel_core = basic_channel<T, channel_entry<T>, sync_waiter>;
 template <class T>
 class receive_awaiter : public sync_awaiter<receive_awaiter<T>, channel_entry<T>> {
 public:
-    explicit receive_awaiter(channel_core<T>& source) noexcept
-        : sync_awaiter<receive_awaiter<T>, channel_entry<T>>(false), core_(source) {}
-    ~receive_awaiter() { this->end_wait(); }
+    explicit receive_awaiter(channel_core<T>& source) noexcept : core_(source) {}
+    ~receive_awaiter() {
+        if (!this->is_untouched()) [[unlikely]] {
+            end_touched();
+        }
+    }
 
     /// Called before the await by a combinator that may discard() the result. Throws
     /// std::bad_alloc.
-    void expect_discard() { this->element = std::make_unique<channel_element<T>>(); }
-    [[nodiscard]] bool has_failed() noexcept { return !this->succeeded() || out_of_memory_; }
+    void expect_discard() {
+        this->touch_once();
+        this->element = std::make_unique<channel_element<T>>();
+    }
+    [[nodiscard]] bool has_failed() noexcept {
+        return !this->is_untouched() && (!this->succeeded() || this->out_of_memory);
+    }
 
     [[gnu::always_inline]] std::optional<T> await_resume() {
-        this->throw_if_cancelled("channel::recv");
-        if (out_of_memory_) [[unlikely]] {
-            throw std::bad_alloc();
+        if (!this->is_untouched()) [[unlikely]] {
+            this->throw_if_cancelled("channel::recv");
+            if (this->out_of_memory) {
+                throw std::bad_alloc();
+            }
         }
         return std::move(this->value);
     }
@@ -58,6 +95,11 @@ private:
     static constexpr waited_object waits_for = waited_object::channel_receive;
     static constexpr bool gives_back = true;
 
+    void leave_fast_path() noexcept { this->begin_details(false); }
+    [[gnu::noinline]] void end_touched() noexcept {
+        this->end_wait();
+        this->end_details();
+    }
     [[nodiscard, gnu::always_inline]] bool take_now() noexcept {
         return core_.try_pop(this->value);
     }
@@ -67,8 +109,8 @@ private:
         if (core_.attempt(*this)) {
             return true;
         }
-        out_of_memory_ = this->element == nullptr && !reserve();
-        return out_of_memory_;
+        this->out_of_memory = this->element == nullptr && !reserve();
+        return this->out_of_memory;
     }
     [[nodiscard]] bool can_give_back() noexcept {
         return !this->value || this->element != nullptr || reserve();
@@ -89,23 +131,26 @@ private:
     }
 
     channel_core<T>& core_;
-    bool out_of_memory_ = false; // nothing was received
 };
 
 template <class T>
 class send_awaiter : public sync_awaiter<send_awaiter<T>, channel_entry<T>> {
 public:
     send_awaiter(channel_core<T>& target, T&& value)
-        : sync_awaiter<send_awaiter<T>, channel_entry<T>>(true), core_(target) {
+        : sync_awaiter<send_awaiter<T>, channel_entry<T>>(std::move(value)), core_(target) {
         if (core_.is_unbounded()) [[unlikely]] {
-            allocate(value);
-        } else {
-            this->value.emplace(std::move(value));
+            allocate();
         }
     }
-    ~send_awaiter() { this->end_wait(); }
+    ~send_awaiter() {
+        if (!this->is_untouched()) [[unlikely]] {
+            end_touched();
+        }
+    }
 
-    [[nodiscard]] bool has_failed() noexcept { return !this->succeeded() || this->closed; }
+    [[nodiscard]] bool has_failed() noexcept {
+        return !this->is_untouched() && (!this->succeeded() || this->closed);
+    }
     /// Reports a value that is lost because the channel was closed, rather than dropping it
     /// silently.
     void discard() noexcept {
@@ -115,9 +160,11 @@ public:
     }
 
     [[gnu::always_inline]] void await_resume() {
-        this->throw_if_cancelled("channel::send");
-        if (this->closed) [[unlikely]] {
-            throw_channel_closed();
+        if (!this->is_untouched()) [[unlikely]] {
+            this->throw_if_cancelled("channel::send");
+            if (this->closed) {
+                throw_channel_closed();
+            }
         }
     }
 
@@ -126,8 +173,15 @@ private:
     static constexpr waited_object waits_for = waited_object::channel_send;
     static constexpr bool gives_back = false;
 
-    [[gnu::noinline]] void allocate(T& value) {
-        this->element = std::make_unique<channel_element<T>>(std::move(value));
+    void leave_fast_path() noexcept { this->begin_details(true); }
+    [[gnu::noinline]] void end_touched() noexcept {
+        this->end_wait();
+        this->end_details();
+    }
+    [[gnu::noinline]] void allocate() {
+        this->touch_once();
+        this->element = std::make_unique<channel_element<T>>(std::move(*this->value));
+        this->value.reset();
     }
 
     [[nodiscard, gnu::always_inline]] bool take_now() noexcept { return core_.push_now(*this); }

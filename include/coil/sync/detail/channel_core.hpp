@@ -2,6 +2,7 @@
 
 #include <coil/base/exchange.hpp>
 #include <coil/core/detail/frame_allocator.hpp>
+#include <coil/sync/detail/bias.hpp>
 #include <coil/sync/detail/ring.hpp>
 #include <coil/sync/detail/wait_queue.hpp>
 
@@ -42,6 +43,12 @@ struct channel_element
 /// signal, so that a send() after close() on the same thread fails. The ring is closed with the
 /// lock held.
 ///
+/// A channel with a ring is biased to its first user (basic_bias): the ring is then private, and
+/// the owner's fast path is open while there are no marks and the channel is not closed. Everything
+/// that another thread could do at the same time is done in a section. Without a ring, the channel
+/// is shared from the beginning.
+///
+/// Waiter: has a static `this_user()` besides the requirements of basic_wait_queue.
 /// Entry: a Waiter with `sends`, `closed`, `value` (optional<T>) and `element` (of `element_type`):
 /// a sender on an unbounded channel has an `element` instead of a value; a receiver has an empty
 /// one for give_back().
@@ -54,7 +61,8 @@ public:
     using element = typename Entry::element_type;
 
     basic_channel(std::size_t capacity, bool unbounded)
-        : ring_(capacity), marks_(capacity == 0 ? no_ring : 0), unbounded_(unbounded) {}
+        : bias_(capacity > 0), ring_(capacity), marks_(capacity == 0 ? no_ring : 0),
+          unbounded_(unbounded) {}
     basic_channel(const basic_channel&) = delete;
     basic_channel& operator=(const basic_channel&) = delete;
     ~basic_channel() {
@@ -65,15 +73,17 @@ public:
         }
     }
 
-    /// Returns done after moving from `value`, closed, or would_block if the caller has to wait.
+    /// Returns done after moving from `value`, closed, or would_block if attempt_locked() decides.
     [[nodiscard, gnu::always_inline]] ring_result try_push(T& value) noexcept {
-        if (is_closed()) {
-            return ring_result::closed;
-        }
-        return is_marked() ? ring_result::would_block : push_into_ring(value);
+        return try_push_from([&]() -> T& { return value; });
     }
     [[nodiscard, gnu::always_inline]] bool try_pop(std::optional<T>& value) noexcept {
-        if (is_marked() || !ring_.pop(value)) {
+        if (bias_.try_enter_fast(Waiter::this_user())) [[likely]] {
+            const bool done = ring_.pop_private(value);
+            bias_.leave();
+            return done;
+        }
+        if (!bias_.is_shared() || is_marked() || !ring_.pop(value)) {
             return false;
         }
         if (marks_.load(std::memory_order_seq_cst) != 0) [[unlikely]] {
@@ -82,43 +92,52 @@ public:
         return true;
     }
     /// The first step of an await that sends. (For one that receives, it is try_pop().) Returns
-    /// true if the await is complete. If it returns false, the caller calls attempt() next.
+    /// true if the value was sent. If it returns false, the caller calls attempt() next.
     [[nodiscard, gnu::always_inline]] bool push_now(Entry& e) noexcept {
-        if (is_closed()) [[unlikely]] {
-            e.closed = true;
-            return true;
-        }
-        if (is_marked()) [[unlikely]] { // a sender on an unbounded channel has no value
-            return false;
-        }
-        const ring_result result = push_into_ring(*e.value);
-        if (result == ring_result::closed) [[unlikely]] {
-            e.closed = true;
-        }
-        return result != ring_result::would_block;
+        return try_push_from([&]() -> T& { return *e.value; }) == ring_result::done;
     }
     /// The second step: attempt_locked(), with at most `attempts` attempts to acquire the lock.
     /// Returns true if the await is complete. If it returns false, possibly only because the lock
     /// is contended, the caller calls wait() next.
     [[nodiscard]] bool attempt(Entry& e, int attempts = 50) noexcept {
+        if (bias_.is_fast(Waiter::this_user())) {
+            return false; // the first step has found the ring full or empty
+        }
         bool done = false;
+        const section here(*this);
         return this->try_with_lock([&](woken& t) { done = serve_now(e, t); }, attempts) && done;
     }
     /// Called if try_push() or try_pop() could not complete the operation, and for a sender on an
     /// unbounded channel: with the lock held, completes the operation if it need not wait.
     void attempt_locked(Entry& e, bool& done) noexcept {
+        const section here(*this);
         this->with_lock([&](woken& t) { done = serve_now(e, t); });
     }
 
     /// Called on the waiter's thread.
     void wait(Waiter& w) noexcept {
+        const section here(*this);
         if (ring_.capacity() > 0) {
-            marks_.fetch_add(enqueueing, std::memory_order_seq_cst);
+            add_marks(enqueueing);
         }
         wait_queue::wait(w);
     }
 
-    void close() noexcept { this->signal(this->combining_lock_.open); }
+    /// Called on the waiter's thread.
+    void leave(Waiter& w) noexcept {
+        const section here(*this);
+        wait_queue::leave(w);
+    }
+
+    /// Ends the bias. Called by models, and before any other use.
+    void share() noexcept {
+        static_cast<void>(bias_.enter(0, [this] { ring_.share(); }));
+    }
+
+    void close() noexcept {
+        const section here(*this);
+        this->signal(this->combining_lock_.open);
+    }
     [[nodiscard]] bool is_closed() const noexcept { return this->combining_lock_.is_open(); }
     [[nodiscard]] bool is_unbounded() const noexcept { return unbounded_; }
     [[nodiscard]] std::size_t capacity() const noexcept { return ring_.capacity(); }
@@ -127,6 +146,7 @@ public:
 
     /// Takes back an element that its receiver will not use; it is the next one to be received.
     void give_back(std::unique_ptr<element> returned) noexcept {
+        const section here(*this);
         this->with_lock([&](woken& t) {
             element* const e = returned.release();
             e->next = elements_;
@@ -147,8 +167,54 @@ private:
     static constexpr unsigned no_ring = 8;     // always, if there is no ring
     static constexpr unsigned enqueueing = 16; // a counter in the bits from here up
 
+    /// Called in a section.
+    void add_marks(unsigned change) noexcept {
+        if (ring_.is_private()) {
+            marks_.store(marks_.load(std::memory_order_relaxed) + change,
+                         std::memory_order_relaxed);
+        } else {
+            marks_.fetch_add(change, std::memory_order_seq_cst);
+        }
+    }
+
+    /// While it exists, no other thread ends the bias. If the channel is shared, it does nothing: a
+    /// waiter that this thread has notified may then destroy the channel.
+    class section {
+    public:
+        explicit section(basic_channel& of) noexcept
+            : of_(of), is_owner_(of.bias_.enter(Waiter::this_user(), [&] { of.ring_.share(); })) {}
+        section(const section&) = delete;
+        section& operator=(const section&) = delete;
+        ~section() {
+            if (is_owner_) {
+                of_.bias_.allow_fast(Waiter::this_user(), !of_.is_marked() && !of_.is_closed());
+                of_.bias_.leave();
+            }
+        }
+
+    private:
+        basic_channel& of_;
+        const bool is_owner_;
+    };
+
     [[nodiscard]] bool is_marked() const noexcept {
         return marks_.load(std::memory_order_relaxed) != 0;
+    }
+    /// `value` is called if there is a ring: a sender on an unbounded channel has no value.
+    template <class Value>
+    [[nodiscard, gnu::always_inline]] ring_result try_push_from(Value value) noexcept {
+        if (bias_.try_enter_fast(Waiter::this_user())) [[likely]] {
+            const bool done = ring_.push_private(value());
+            bias_.leave();
+            return done ? ring_result::done : ring_result::would_block;
+        }
+        if (!bias_.is_shared()) {
+            return ring_result::would_block;
+        }
+        if (is_closed()) {
+            return ring_result::closed;
+        }
+        return is_marked() ? ring_result::would_block : push_into_ring(value());
     }
     [[nodiscard, gnu::always_inline]] ring_result push_into_ring(T& value) noexcept {
         const ring_result result = ring_.push(value);
@@ -264,7 +330,7 @@ private:
                                  (elements_ == nullptr ? 0 : has_elements);
             const unsigned change = now - before - coil::detail::exchange(arrived, 0);
             if (change != 0) {
-                marks_.fetch_add(change, std::memory_order_seq_cst);
+                add_marks(change);
             }
             if ((now & ~before) == 0) {
                 return;
@@ -297,6 +363,8 @@ private:
         }
     }
 
+    // Not beside the combining lock: every send and receive of a shared channel reads it.
+    alignas(64) basic_bias<Atomics> bias_;
     basic_ring<T, Atomics> ring_;
     alignas(64) typename Atomics::template atomic<unsigned> marks_;
     const bool unbounded_;

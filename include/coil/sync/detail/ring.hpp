@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 namespace coil::detail {
@@ -27,24 +28,93 @@ enum class ring_result : unsigned char { done, would_block, closed };
 /// thread that wants to wait sets its mark and then calls push_unless_full() or pop_unless_empty(),
 /// which check for claims. One of the two sees the other. The stamps order only the accesses to a
 /// cell, so an access costs a single locked instruction.
+///
+/// A private ring is used by one thread at a time, which the caller ensures. It has pointers and a
+/// number of elements instead of positions and stamps, which share() computes.
 template <class T, class Atomics = std_atomics>
 class basic_ring {
 public:
+    /// The ring is private.
     explicit basic_ring(std::size_t capacity)
         : capacity_(capacity), closed_(std::bit_ceil(capacity + 1)),
-          cells_(capacity > 0 ? std::make_unique<cell[]>(capacity) : nullptr) {
-        for (std::size_t i = 0; i < capacity; ++i) {
-            cells_[i].stamp.store(i, std::memory_order_relaxed);
+          cells_(capacity > 0 ? std::make_unique<cell[]>(capacity) : nullptr),
+          end_(cells_.get() + capacity), first_(cells_.get()), free_(cells_.get()) {}
+    basic_ring(const basic_ring&) = delete;
+    basic_ring& operator=(const basic_ring&) = delete;
+    ~basic_ring() {
+        if constexpr (!std::is_trivially_destructible_v<T>) {
+            if (is_private()) {
+                share();
+            }
+            const std::size_t tail = tail_.load(std::memory_order_relaxed) & ~closed_;
+            for (std::size_t at = head_.load(std::memory_order_relaxed); at != tail;
+                 at = after(at, closed_)) {
+                std::destroy_at(&cells_[at & (closed_ - 1)].value);
+            }
         }
     }
 
     [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
     /// Approximate while other threads push and pop.
     [[nodiscard]] std::size_t size() const noexcept {
+        if (is_private()) {
+            return elements_.load(std::memory_order_relaxed);
+        }
         const std::size_t head = count(head_.load(std::memory_order_relaxed));
         const std::size_t tail = count(tail_.load(std::memory_order_relaxed) & ~closed_);
         return tail < head ? 0 : tail - head < capacity_ ? tail - head : capacity_;
     }
+
+    [[nodiscard]] bool is_private() const noexcept {
+        return is_private_.load(std::memory_order_relaxed);
+    }
+    /// Ends the private use. What was done before must be visible to this thread, and what this
+    /// does to all threads before their next access.
+    void share() noexcept {
+        const std::size_t elements = elements_.load(std::memory_order_relaxed);
+        const auto head = static_cast<std::size_t>(first_ - cells_.get());
+        std::size_t tail = head;
+        std::size_t at = head;
+        for (std::size_t i = 0; i < capacity_; ++i) {
+            cells_[at & (closed_ - 1)].stamp.store(i < elements ? at + 1 : at,
+                                                   std::memory_order_relaxed);
+            at = after(at, closed_);
+            if (i < elements) {
+                tail = at;
+            }
+        }
+        head_.store(head, std::memory_order_relaxed);
+        tail_.store(tail | tail_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+        is_private_.store(false, std::memory_order_relaxed);
+    }
+
+    /// For a private ring that is not closed: returns false if it is full.
+    [[nodiscard, gnu::always_inline]] bool push_private(T& value) noexcept {
+        const std::size_t elements = elements_.load(std::memory_order_relaxed);
+        if (elements == capacity_) [[unlikely]] {
+            return false;
+        }
+        cell* const to = free_;
+        std::construct_at(&to->value, std::move(value));
+        free_ = following(to);
+        elements_.store(elements + 1, std::memory_order_relaxed);
+        return true;
+    }
+    /// For a private ring: returns false if it is empty.
+    [[nodiscard, gnu::always_inline]] bool pop_private(std::optional<T>& value) noexcept {
+        const std::size_t elements = elements_.load(std::memory_order_relaxed);
+        if (elements == 0) [[unlikely]] {
+            return false;
+        }
+        cell* const from = first_;
+        value.emplace(std::move(from->value));
+        std::destroy_at(&from->value);
+        first_ = following(from);
+        elements_.store(elements - 1, std::memory_order_relaxed);
+        return true;
+    }
+
+    // The following are for a shared ring, except where they say more.
 
     /// Moves from `value` only if the result is done.
     [[nodiscard, gnu::always_inline]] ring_result push(T& value) noexcept {
@@ -62,7 +132,7 @@ public:
                 if (tail_.compare_exchange_weak(tail, after(tail, closed),
                                                 std::memory_order_seq_cst,
                                                 std::memory_order_relaxed)) {
-                    c.value.emplace(std::move(value));
+                    std::construct_at(&c.value, std::move(value));
                     c.stamp.store(tail + 1, std::memory_order_release);
                     return ring_result::done;
                 }
@@ -87,8 +157,8 @@ public:
                 if (head_.compare_exchange_weak(head, after(head, closed),
                                                 std::memory_order_seq_cst,
                                                 std::memory_order_relaxed)) {
-                    value.emplace(std::move(*c.value));
-                    c.value.reset();
+                    value.emplace(std::move(c.value));
+                    std::destroy_at(&c.value);
                     c.stamp.store(head + lap(closed), std::memory_order_release);
                     return true;
                 }
@@ -101,8 +171,14 @@ public:
     }
 
     /// Like push(), but returns would_block only if the ring is full: waits for a push() or pop()
-    /// on another thread that has claimed the cell.
+    /// on another thread that has claimed the cell. The ring may be private.
     [[nodiscard]] ring_result push_unless_full(T& value) noexcept {
+        if (is_private()) {
+            if ((tail_.load(std::memory_order_relaxed) & closed_) != 0) {
+                return ring_result::closed;
+            }
+            return push_private(value) ? ring_result::done : ring_result::would_block;
+        }
         for (;;) {
             const ring_result result = push(value);
             if (result != ring_result::would_block || is_full()) {
@@ -111,8 +187,11 @@ public:
             Atomics::yield();
         }
     }
-    /// Like pop(), but returns false only if the ring is empty.
+    /// Like pop(), but returns false only if the ring is empty. The ring may be private.
     [[nodiscard]] bool pop_unless_empty(std::optional<T>& value) noexcept {
+        if (is_private()) {
+            return pop_private(value);
+        }
         while (!pop(value)) {
             if (is_drained()) {
                 return false;
@@ -122,20 +201,34 @@ public:
         return true;
     }
 
-    /// Later pushes are refused.
+    /// Later pushes are refused. The ring may be private.
     void close() noexcept { tail_.fetch_or(closed_, std::memory_order_seq_cst); }
     /// Whether every cell claimed by a push() has been claimed by a pop(). After close(), true
-    /// means that no further element will be popped.
+    /// means that no further element will be popped. The ring may be private.
     [[nodiscard]] bool is_drained() const noexcept {
+        if (is_private()) {
+            return elements_.load(std::memory_order_relaxed) == 0;
+        }
         return (tail_.load(std::memory_order_seq_cst) & ~closed_) ==
                head_.load(std::memory_order_seq_cst);
     }
 
 private:
     struct cell {
+        cell() noexcept {} // NOLINT(*-equals-default)
+        ~cell() {}         // NOLINT(*-equals-default)
+        cell(const cell&) = delete;
+        cell& operator=(const cell&) = delete;
+
         typename Atomics::template atomic<std::size_t> stamp{0};
-        std::optional<T> value;
+        union {
+            T value; // between the head and the tail
+        };
     };
+
+    [[nodiscard, gnu::always_inline]] cell* following(cell* c) const noexcept {
+        return c + 1 == end_ ? cells_.get() : c + 1;
+    }
 
     [[nodiscard]] bool is_full() const noexcept {
         return (tail_.load(std::memory_order_seq_cst) & ~closed_) - lap(closed_) ==
@@ -158,6 +251,14 @@ private:
     const std::size_t capacity_;
     const std::size_t closed_; // a bit above all indices
     const std::unique_ptr<cell[]> cells_;
+
+    // Used while the ring is private. The tail then is the `closed` bit or 0.
+    cell* const end_;
+    cell* first_; // the oldest element
+    cell* free_;
+    typename Atomics::template atomic<std::size_t> elements_{0};
+    typename Atomics::template atomic<bool> is_private_{true};
+
     alignas(64) typename Atomics::template atomic<std::size_t> tail_{0};
     alignas(64) typename Atomics::template atomic<std::size_t> head_{0};
 };

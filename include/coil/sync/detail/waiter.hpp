@@ -9,6 +9,7 @@
 #include <coil/core/this_task.hpp>
 
 #include <coroutine>
+#include <cstdint>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -37,6 +38,11 @@ public:
     notice cancel_notice;
     sync_waiter* later;
     sync_waiter* earlier;
+
+    /// The loop that runs on this thread, as the user of a basic_bias.
+    [[nodiscard, gnu::always_inline]] static std::uintptr_t this_user() noexcept {
+        return reinterpret_cast<std::uintptr_t>(current_loop);
+    }
 
     /// May be called by any thread that may access the waiter.
     [[nodiscard]] bool is_here() const noexcept { return loop().on_owner_thread(); }
@@ -153,6 +159,9 @@ private:
 
 /// The awaiter of a primitive. `Self` provides
 /// - `bool take_now()`: the fast path, which completes the wait immediately if possible;
+/// - `void leave_fast_path()` (optional): initialises what an await that completes immediately
+///   does not need; called once, before every other function but take_now(), and followed by
+///   touch();
 /// - `bool take_with_lock()` (optional): a second attempt, before the coroutine waits;
 /// - `auto& queue()`: the queue to wait in otherwise;
 /// - `void give_back()`: returns a permit, lock or element that was assigned to the coroutine and
@@ -193,6 +202,7 @@ public:
     /// Gives back an unused result.
     void discard() noexcept {
         const bool is_unused = !was_cancelled();
+        touch_once();
         this->resumed();
         this->cancelled = !is_unused;
         if (is_unused) {
@@ -207,6 +217,14 @@ protected:
     /// Self's destructor must call end_wait() first.
     ~sync_awaiter() = default;
 
+    void touch_once() noexcept {
+        if constexpr (requires { self().leave_fast_path(); }) {
+            if (this->is_untouched()) {
+                self().leave_fast_path();
+                this->touch();
+            }
+        }
+    }
     void end_wait() noexcept {
         if (this->under_way()) [[unlikely]] {
             if (this->template abandon<Self>()) {
@@ -241,12 +259,14 @@ private:
 
     /// A stop was requested before the await.
     [[gnu::cold, gnu::noinline]] bool refuse() noexcept {
+        touch_once();
         this->resumed();
         this->cancelled = true;
         return false;
     }
     [[gnu::noinline]] bool wait(event_loop& loop, std::coroutine_handle<> coroutine,
                                 inplace_stop_token token) noexcept {
+        touch_once();
         if constexpr (requires { self().take_with_lock(); }) {
             if (self().take_with_lock()) {
                 return !loop.spend_immediate_await() && requeue(loop, coroutine, token);
@@ -263,6 +283,7 @@ private:
     /// ones. Returns false, without suspending it, if its result could not be given back.
     [[gnu::cold, gnu::noinline]] bool requeue(event_loop& loop, std::coroutine_handle<> coroutine,
                                               inplace_stop_token token) noexcept {
+        touch_once();
         if constexpr (requires { self().can_give_back(); }) {
             if (!self().can_give_back()) {
                 return false;
