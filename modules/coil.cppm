@@ -72,6 +72,7 @@ using coil::get;
 using coil::group_spawn;
 using coil::hard_link;
 using coil::idle_limited;
+using coil::idle_metrics;
 using coil::idle_policy;
 using coil::inline_executor;
 using coil::inplace_stop_callback;

@@ -44,6 +44,7 @@ using coil::for_each_concurrent;
 using coil::get;
 using coil::group_spawn;
 using coil::hard_link;
+using coil::idle_metrics;
 using coil::idle_policy;
 using coil::inline_executor;
 using coil::interleave;

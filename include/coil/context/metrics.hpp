@@ -8,6 +8,16 @@
 
 namespace coil {
 
+/// How a context waited while it had nothing to run: see idle_policy. Updated immediately.
+struct idle_metrics {
+    std::uint64_t parks = 0;            ///< times it slept in the kernel
+    std::uint64_t spins = 0;            ///< times it looked for work before sleeping
+    std::uint64_t spin_experiments = 0; ///< comparisons of spinning with sleeping at once
+    /// 1 while the context sleeps at once, because its experiments have shown that spinning does
+    /// not pay.
+    std::uint64_t spins_suppressed = 0;
+};
+
 /// The metrics of a context, returned by io_context::metrics(): totals since its creation, and its
 /// recent state. docs/reference/metrics.md explains how to interpret them.
 ///
@@ -16,14 +26,11 @@ namespace coil {
 ///
 /// Each figure is correct by itself, but they are not from the same instant, because the context
 /// runs while they are read. Counters never decrease.
-struct context_metrics {
+struct context_metrics : idle_metrics {
     // Counters that are updated immediately.
     std::uint64_t enters = 0;               ///< io_uring_enter system calls
     std::uint64_t submissions = 0;          ///< SQEs handed to the kernel
     std::uint64_t completions = 0;          ///< CQEs received
-    std::uint64_t parks = 0;                ///< times it slept in the kernel
-    std::uint64_t spins = 0;                ///< times it looked for work before sleeping
-    std::uint64_t spin_experiments = 0;     ///< comparisons of spinning with sleeping at once
     std::uint64_t wake_ups_sent = 0;        ///< sleeps that another thread ended by a system call
     std::uint64_t wake_ups_elided = 0;      ///< messages of other threads that needed no such call
     std::uint64_t refusals = 0;             ///< enters refused temporarily (EBUSY, EAGAIN)
@@ -48,8 +55,6 @@ struct context_metrics {
     std::uint64_t timers = 0;    ///< timers that are armed
     /// Coroutines that were ready at the beginning of the turn; 0 while the context waits.
     std::uint64_t ready = 0;
-    /// 1 while the context sleeps at once, because spinning did not pay in the last experiments.
-    std::uint64_t spins_suppressed = 0;
 
     /// The longest turn so far, see turn_length. A turn of 64 µs or more is never missed, and its
     /// length is accurate to 32 µs. Exception: when all turns suddenly become long and the loop

@@ -55,15 +55,18 @@ private:
     std::array<counter, log2_histogram::buckets> in_bucket_;
 };
 
-/// The metrics that a running context writes, named as in context_metrics.
-struct live_metrics {
-    counter enters;
-    counter submissions;
-    counter completions;
+/// The metrics that a running context writes, named as in idle_metrics and context_metrics.
+struct live_idle_metrics {
     counter parks;
     counter spins;
     counter spin_experiments;
     counter spins_suppressed;
+};
+
+struct live_metrics : live_idle_metrics {
+    counter enters;
+    counter submissions;
+    counter completions;
     counter wake_ups_sent;
     counter wake_ups_elided;
     counter refusals;
