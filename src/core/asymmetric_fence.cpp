@@ -63,7 +63,7 @@ bool std_atomics::can_bias() noexcept {
 
 void std_atomics::heavy_fence() noexcept {
     if (!membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) [[unlikely]] {
-        wait_for_visibility();
+        give_up_heavy_fences(); // and nothing else is biased
     }
     std::atomic_thread_fence(std::memory_order_seq_cst);
 }

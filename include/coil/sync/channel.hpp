@@ -47,7 +47,7 @@ class send_awaitable;
 /// waiting, throws std::system_error with std::errc::broken_pipe.
 ///
 /// Threading: all members may be called from any context and any thread. A waiter resumes on its
-/// own context. Elements may be moved on any of these threads; the move must not throw and must not
+/// own context. Elements may be moved and destroyed on any of these threads; neither may throw or
 /// use the channel. The channel must outlive every call and every wait on it.
 ///
 /// Cancellation: if the waiting task is asked to stop, send() and recv() throw std::system_error

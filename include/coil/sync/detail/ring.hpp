@@ -49,7 +49,7 @@ public:
             const std::size_t tail = tail_.load(std::memory_order_relaxed) & ~closed_;
             for (std::size_t at = head_.load(std::memory_order_relaxed); at != tail;
                  at = after(at, closed_)) {
-                std::destroy_at(&cells_[at & (closed_ - 1)].value);
+                std::destroy_at(std::addressof(cells_[at & (closed_ - 1)].value));
             }
         }
     }
@@ -95,7 +95,7 @@ public:
             return false;
         }
         cell* const to = free_;
-        std::construct_at(&to->value, std::move(value));
+        std::construct_at(std::addressof(to->value), std::move(value));
         free_ = following(to);
         elements_.store(elements + 1, std::memory_order_relaxed);
         return true;
@@ -107,10 +107,10 @@ public:
             return false;
         }
         cell* const from = first_;
-        value.emplace(std::move(from->value));
-        std::destroy_at(&from->value);
         first_ = following(from);
         elements_.store(elements - 1, std::memory_order_relaxed);
+        value.emplace(std::move(from->value));
+        std::destroy_at(std::addressof(from->value));
         return true;
     }
 
@@ -132,7 +132,7 @@ public:
                 if (tail_.compare_exchange_weak(tail, after(tail, closed),
                                                 std::memory_order_seq_cst,
                                                 std::memory_order_relaxed)) {
-                    std::construct_at(&c.value, std::move(value));
+                    std::construct_at(std::addressof(c.value), std::move(value));
                     c.stamp.store(tail + 1, std::memory_order_release);
                     return ring_result::done;
                 }
@@ -158,7 +158,7 @@ public:
                                                 std::memory_order_seq_cst,
                                                 std::memory_order_relaxed)) {
                     value.emplace(std::move(c.value));
-                    std::destroy_at(&c.value);
+                    std::destroy_at(std::addressof(c.value));
                     c.stamp.store(head + lap(closed), std::memory_order_release);
                     return true;
                 }
