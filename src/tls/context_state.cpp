@@ -145,7 +145,11 @@ int context_state::choose_certificate(SSL* ssl, void* self) noexcept {
         const char* const asked =
             state.is_server_ ? SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name) : nullptr;
         const shared_identity own = state.find(asked == nullptr ? "" : asked);
-        if (!own || own == state.inherited_) {
+        if (!own) {
+            return 1;
+        }
+        // Called again for a second ClientHello. The first call may have chosen another one.
+        if (own == state.inherited_ && SSL_get_certificate(ssl) == own->certificate.get()) {
             return 1;
         }
         if (state.inherited_) {

@@ -48,7 +48,7 @@ void pipeline::end_statement() {
     --statements_;
 }
 
-/// Handles a result without rows. Returns false, and a null result, for that of a sync.
+/// Handles a result without rows. Returns false for that of a sync, which is not a statement's.
 bool pipeline::accept_other(result& next) {
     if (next.get() == nullptr) {
         throw session_.lost();

@@ -34,7 +34,7 @@ struct prepared_sqe {
 ///                                         then the operation and, in the lowest bit, `completed`
 ///     pad2        0                       the next entry of the same chain, and the other marks
 ///
-/// An entry that starts_alone() has 0 in `pad2`, so its request is copied to the ring as it is.
+/// An entry that starts_alone() has 0 in `pad2`, so only `user_data` is replaced in the ring.
 struct sqe_slot {
     sqe_slot() noexcept = default;
     explicit sqe_slot(const prepared_sqe& prepared) noexcept : request(prepared.sqe) {

@@ -60,7 +60,9 @@ public:
 
     /// The result of the oldest statement whose result has not been returned; empty if there is
     /// none. Throws pq::error if that statement has failed; the next call continues with the
-    /// following statement.
+    /// following statement. Also throws it if the commit at a sync() has failed, with "commit" as
+    /// the statement: then outstanding() is unchanged, and the results that were returned since the
+    /// sync() before are void.
     [[nodiscard]] next_awaitable next() noexcept;
 
     /// The number of statements whose results have not been returned yet.
