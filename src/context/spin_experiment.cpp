@@ -4,35 +4,19 @@
 namespace coil::detail {
 
 void spin_experiment::add(const sample& now) noexcept {
-    switch (phase_) {
-    case phase::none:
+    if (phase_ == phase::none) {
         usual_ = {};
         opposite_ = {};
         begin_window(now, phase::before);
-        return;
-    case phase::before:
-        if (end_window(now, usual_)) {
-            spins_ = !spins_;
-            begin_window(now, phase::opposite);
-            return;
-        }
-        break;
-    case phase::opposite:
-        if (end_window(now, opposite_)) {
-            spins_ = !spins_;
-            begin_window(now, phase::after);
-            return;
-        }
-        break;
-    case phase::after:
-        if (end_window(now, usual_)) {
-            phase_ = phase::none;
-            conclude(now.now_ns);
-            return;
-        }
-        break;
+    } else if (!end_window(now, phase_ == phase::opposite ? opposite_ : usual_)) {
+        abandon(now.now_ns);
+    } else if (phase_ == phase::after) {
+        phase_ = phase::none;
+        conclude(now.now_ns);
+    } else {
+        spins_ = !spins_;
+        begin_window(now, phase_ == phase::before ? phase::opposite : phase::after);
     }
-    abandon(now.now_ns);
 }
 
 void spin_experiment::begin_window(const sample& now, phase next) noexcept {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 using namespace coil;
 using namespace tls_test;
@@ -30,16 +31,26 @@ task<two_ends> ends_with_window(kernel_plan& plan, long window) {
     co_return both;
 }
 
+struct interrupted {
+    int sent;
+    std::string received;
+};
+
+/// Sends a file, and cancels that when the client has received all that the window allows.
+task<interrupted> send_until_cancelled(two_ends& both, const fs::file& file, long window) {
+    auto sending = spawn(sendfile(both.server, file));
+    std::string received = co_await read_exactly(both.client, static_cast<std::size_t>(window));
+    sending.cancel(); // it cannot send the rest
+    const int sent = co_await sending;
+    co_return interrupted{sent, std::move(received)};
+}
+
 TEST(TlsKernelCancel, ACancelledSendfileReportsWhatIsSentAndTheNextOneContinues) {
     auto main = [](kernel_plan& plan, long window) -> task<> {
         const std::string text = pattern(size);
         const fs::file file = co_await file_with(text);
         two_ends both = co_await ends_with_window(plan, window);
-        auto sending = spawn(sendfile(both.server, file));
-        const auto first = static_cast<std::size_t>(window);
-        const std::string begin = co_await read_exactly(both.client, first);
-        sending.cancel(); // it cannot send the rest
-        const int sent = co_await sending;
+        const auto [sent, begin] = co_await send_until_cancelled(both, file, window);
         EXPECT_GE(sent, window);
         EXPECT_LT(sent, static_cast<int>(size));
         plan.window = kernel_plan::unlimited;
@@ -62,16 +73,15 @@ TEST(TlsKernelCancel, OtherCallsMayFollowACancelledSendfile) {
         const std::string text = pattern(size);
         const fs::file file = co_await file_with(text);
         two_ends both = co_await ends_with_window(plan, window);
-        auto sending = spawn(sendfile(both.server, file));
-        const auto first = static_cast<std::size_t>(window);
-        const std::string begin = co_await read_exactly(both.client, first);
-        sending.cancel();
-        const auto sent = static_cast<std::size_t>(int(co_await sending));
+        const auto [sent, begin] = co_await send_until_cancelled(both, file, window);
         plan.window = kernel_plan::unlimited;
         EXPECT_EQ(co_await both.client.write_some("q"), 1);
         EXPECT_EQ(co_await read_exactly(both.server, 1), "q");
-        co_await when_all(send_text(both.server, "after"),
-                          expect_text(both.client, text.substr(first, sent - first) + "after"));
+        co_await when_all(
+            send_text(both.server, "after"),
+            expect_text(both.client,
+                        text.substr(begin.size(), static_cast<std::size_t>(sent) - begin.size()) +
+                            "after"));
     };
     for (const long window : windows) {
         SCOPED_TRACE(window);

@@ -55,7 +55,7 @@ private:
     std::array<counter, log2_histogram::buckets> in_bucket_;
 };
 
-/// The metrics that a running context writes, named as in idle_metrics and context_metrics.
+/// The part of live_metrics that is named as in idle_metrics.
 struct live_idle_metrics {
     counter parks;
     counter spins;
@@ -63,6 +63,7 @@ struct live_idle_metrics {
     counter spins_suppressed;
 };
 
+/// The metrics that a running context writes, named as in context_metrics.
 struct live_metrics : live_idle_metrics {
     counter enters;
     counter submissions;
