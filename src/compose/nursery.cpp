@@ -173,7 +173,7 @@ void nursery::destroy(child_state_base& child) noexcept {
 
 void nursery::check_not_destroying() const noexcept {
     for (const auto* one = loop_->waiting_destructors().nurseries(); one != nullptr;
-         one = one->outer()) {
+         one = one->earlier()) {
         if (&one->which() == this) {
             end_with_misuse("a scope or supervisor is destroyed again while it destroys its "
                             "children.");

@@ -74,7 +74,7 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
     const bool full = run_ready();
     deliver_inbox();
     if (kills_.pending()) [[unlikely]] {
-        kills_.process();
+        kills_.process(*this);
     }
     if (timers_.size() > 0) {
         const std::int64_t now = now_ns();

@@ -102,20 +102,15 @@ void event_loop::refuse_unwanted_functions() noexcept {
     }
 }
 
-/// Called by a destructor that waits during a shutdown. Functions further out on this thread's
-/// stack are destroying tasks; destroying an ancestor of one of these would deadlock. So this
-/// function destroys only remote children that await no remote operation or, if the owner of such
-/// an operation is unknown, only those that are younger than all tasks being destroyed.
+/// Called by a destructor that waits on the thread's own stack during a shutdown, which destroys
+/// nothing meanwhile.
 void event_loop::abandon_remote_children() noexcept {
     deliver_inbox();
     tasks_.hold_back();
-    // The waiting destructor is not the cause: it does not wait for these tasks.
-    const destructor_waits::on_behalf_of no_destructor(destructor_waits_, nullptr);
-    tasks_.destroy_if([this](const promise_base& task) noexcept {
-        return task.owner().is_remote_child && !destructor_waits::use_of_task::exists(task) &&
-               (!tasks_.tree_unknown() ||
-                destructor_waits_.destroy_only_older_than(
-                    static_cast<const remote_child_owner&>(task.owner()).kill_request()));
+    destructor_waits_.run_aside([this]() noexcept {
+        tasks_.destroy_if([](const promise_base& task) noexcept {
+            return task.owner().is_remote_child && !destructor_waits::use_of_task::exists(task);
+        });
     });
 }
 

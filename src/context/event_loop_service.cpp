@@ -35,6 +35,9 @@ void event_loop::service() noexcept {
             return task.owner().is_remote_child && is_unwanted(&task);
         });
         refuse_unwanted_functions();
+        if (destructor_waits_.any_aside()) [[unlikely]] {
+            kills_.process(*this); // the side stacks belong to this thread
+        }
         stop_.end_service();
         signals_.delivered_idle.store(!tasks_.empty() || !functions_.empty() || !ready_.empty(),
                                       std::memory_order_relaxed);

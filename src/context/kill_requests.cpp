@@ -1,3 +1,4 @@
+#include "frame_owners.hpp"
 #include "suspended_tasks.hpp"
 #include "wait_cycles.hpp"
 
@@ -5,6 +6,8 @@
 #include <coil/context/detail/kill_requests.hpp>
 #include <coil/context/detail/remote_child.hpp>
 
+#include <bit>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -35,10 +38,25 @@ void kill_requests::request_below(Predicate may_be_destroyed) noexcept {
     });
 }
 
+/// The next requested child that may be destroyed now. The others before it are held up.
+template <class Predicate>
+remote_child_owner* kill_requests::take_free(Predicate may_be_destroyed) noexcept {
+    while (requested_ != nullptr) {
+        remote_child_owner& child = *requested_;
+        child.unlink();
+        // A task that a shutdown holds back returns to the list once it may be destroyed.
+        if (!child.is_held_up() && child.child().link.is(task_state::listed) &&
+            !destructor_waits::use_of_task::exists(child.child()) && may_be_destroyed(child)) {
+            return &child;
+        }
+        child.push_to(held_up_);
+    }
+    return nullptr;
+}
+
 template <class Predicate>
 void kill_requests::destroy_free(Predicate may_be_destroyed) noexcept {
-    for (bool progress = true; progress && pending();) {
-        progress = false;
+    for (bool progress = true; progress && (requested_ != nullptr || held_up_ != nullptr);) {
         while (held_up_ != nullptr) {
             remote_child_owner& child = *held_up_;
             child.unlink();
@@ -46,39 +64,70 @@ void kill_requests::destroy_free(Predicate may_be_destroyed) noexcept {
             child.set_held_up(false);
         }
         request_below(may_be_destroyed);
+        const std::uint64_t before = destroyed_;
         while (requested_ != nullptr) {
-            remote_child_owner& child = *requested_;
-            child.unlink();
-            // A task that a shutdown holds back returns to the list once it may be destroyed.
-            if (child.is_held_up() || !child.child().link.is(task_state::listed) ||
-                !may_be_destroyed(child)) {
-                child.push_to(held_up_);
-                continue;
-            }
-            progress = true;
-            const destructor_waits::on_behalf_of request(waits_, &child.kill_request());
-            task_list::destroy(child.child());
+            waits_.run_aside([this, may_be_destroyed]() noexcept {
+                while (remote_child_owner* const child = take_free(may_be_destroyed)) {
+                    ++destroyed_;
+                    const destructor_waits::on_behalf_of request(waits_, &child->kill_request());
+                    task_list::destroy(child->child());
+                }
+            });
         }
+        progress = destroyed_ != before;
     }
 }
 
-void kill_requests::process() noexcept {
-    COIL_ASSERT(!processing_);
-    processing_ = true;
-    destroy_free([](const remote_child_owner&) noexcept { return true; });
-    processing_ = false;
+void kill_requests::process(event_loop& loop) noexcept {
+    constexpr unsigned often = 32; // after that a message is unlikely: check less often
+    COIL_ASSERT(!between_turns_);
+    between_turns_ = true;
+    std::optional<frame_owners> owners; // one snapshot for each iteration, if necessary
+    for (unsigned waited = 0;;) {
+        owners.reset();
+        destroy_free([this, &owners](remote_child_owner& child) noexcept {
+            return may_be_destroyed_between_turns(child, owners);
+        });
+        if (!waits_.any_aside()) {
+            break;
+        }
+        loop.refuse_unwanted();
+        event_loop::service_idle_loops();
+        waits_.resume_aside(std::has_single_bit(waited));
+        if (waits_.any_aside()) {
+            loop.wait_for_messages(++waited > often);
+        }
+    }
+    between_turns_ = false;
+}
+
+/// No coroutine is active. But a destructor that waits may be destroying a nursery which another
+/// task owns: that task's destructor would destroy it again.
+bool kill_requests::may_be_destroyed_between_turns(
+    remote_child_owner& child, std::optional<frame_owners>& owners) const noexcept try {
+    const auto* one = waits_.nurseries();
+    if (one == nullptr || waits_.is_because_of_any(&child.kill_request())) {
+        return true;
+    }
+    if (!owners) {
+        owners.emplace().add(tasks_, [](const auto&...) noexcept {});
+    }
+    while (one != nullptr && owners->owner_of(&one->which()) != &child.child()) {
+        one = one->earlier();
+    }
+    return one == nullptr;
+} catch (...) { // no memory: tried again later
+    return false;
 }
 
 bool kill_requests::may_be_destroyed_in_wait(const remote_child_owner& child) const noexcept {
-    return child.came() == waits_.epoch() ||
-           (waits_.destroy_only_older_than(child.kill_request()) &&
-            (waits_.contain(&child.kill_request()) || child.is_released(waits_)));
+    return between_turns_ || child.came() == waits_.epoch() ||
+           waits_.contain(&child.kill_request()) || child.is_released(waits_);
 }
 
 void kill_requests::process_arrived() noexcept {
-    destroy_free([this](remote_child_owner& child) noexcept {
-        return may_be_destroyed_in_wait(child) &&
-               !destructor_waits::use_of_task::exists(child.child());
+    destroy_free([this](const remote_child_owner& child) noexcept {
+        return may_be_destroyed_in_wait(child);
     });
 }
 
@@ -102,15 +151,14 @@ bool kill_requests::release_from_cycles(event_loop& loop) noexcept try {
     std::optional<suspended_tasks> suspended;
     bool any_released = false;
     for (remote_child_owner* child = held_up_; child != nullptr; child = child->next) {
-        if (!may_be_destroyed_in_wait(*child) &&
-            waits_.destroy_only_older_than(child->kill_request()) && cycles.contain(*child)) {
-            if (!processing_ && !suspended) {
+        if (!may_be_destroyed_in_wait(*child) && cycles.contain(*child)) {
+            if (!suspended) {
                 if (!fruitless_.is_next_due()) {
                     return false;
                 }
                 suspended.emplace(loop);
             }
-            if (processing_ || suspended->contain(*child)) { // processing: no coroutine runs
+            if (suspended->contain(child->child())) {
                 child->release(waits_);
                 any_released = true;
             }

@@ -6,6 +6,7 @@
 #include <coil/context/runtime.hpp>
 #include <coil/uring/prep.hpp>
 
+#include <bit>
 #include <chrono>
 #include <cstdint>
 
@@ -97,7 +98,7 @@ loop_shutdown::progress loop_shutdown::step() noexcept {
     if (destroy_free_tasks()) {
         return progress::some;
     }
-    if (loop_.tasks_.holds_back()) {
+    if (loop_.tasks_.holds_back() || !loop_.tasks_.empty()) {
         return progress::waits;
     }
     loop_.functions_.call_all(loop_);
@@ -150,8 +151,12 @@ void loop_shutdown::destroy_held_back_if_stuck(int waited) noexcept {
         return;
     }
     while (tasks.tree_unknown() && tasks.holds_back()) {
-        clear_ready();
-        tasks.destroy_newest_held_back();
+        loop_.destructor_waits_.run_aside([this]() noexcept {
+            while (loop_.tasks_.tree_unknown() && loop_.tasks_.holds_back()) {
+                clear_ready();
+                loop_.tasks_.destroy_newest_held_back();
+            }
+        });
     }
 }
 
@@ -180,20 +185,62 @@ turn_report loop_shutdown::turn() noexcept {
         return {.what = busy};
     }
     destroy_held_back_if_stuck(++turns_waited_);
+    if (loop_.destructor_waits_.any_aside()) {
+        static_cast<void>(destroy_free_tasks()); // the side stacks belong to this thread
+        return {.what = busy};
+    }
     return {.what = idle,
             .until_ns = turns_waited_ < many ? loop_.now_ns() + look_again_ns : timer_wheel::never};
 }
 
-/// Destroys all listed tasks; returns false if there was none. If the tree is not known, remote
-/// children may own outstanding remote operations as well; the destructors of these children then
-/// wait for the operations.
+/// Destroys all listed tasks, as far as possible; returns false if there was none. If the tree is
+/// not known, remote children may own outstanding remote operations as well; the destructors of
+/// these children then wait for the operations, on side stacks. Returns when none waits.
 bool loop_shutdown::destroy_free_tasks() noexcept {
-    const bool any = !loop_.tasks_.empty();
-    while (!loop_.tasks_.empty()) {
-        clear_ready();
-        loop_.tasks_.destroy_newest();
+    if (loop_.tasks_.away() == nullptr && !loop_.destructor_waits_.any_aside()) {
+        const bool any = !loop_.tasks_.empty();
+        while (!loop_.tasks_.empty()) {
+            clear_ready();
+            loop_.tasks_.destroy_newest();
+        }
+        return any;
+    }
+    bool any = destroy_listed();
+    for (int waited = 0; loop_.destructor_waits_.any_aside();) {
+        any = true;
+        loop_.destructor_waits_.resume_aside(std::has_single_bit(static_cast<unsigned>(waited)));
+        if (loop_.destructor_waits_.any_aside()) {
+            wait(waited);
+            clear_ready();
+            update_held_back();
+        }
+        static_cast<void>(destroy_listed());
     }
     return any;
+}
+
+/// Destroys the listed tasks on side stacks, except those that a destructor uses. Returns whether
+/// there was any.
+bool loop_shutdown::destroy_listed() noexcept {
+    const std::uint64_t before = destroyed_;
+    while (next_unused() != nullptr) {
+        loop_.destructor_waits_.run_aside([this]() noexcept {
+            while (promise_base* const task = next_unused()) {
+                ++destroyed_;
+                clear_ready();
+                task_list::destroy(*task);
+            }
+        });
+    }
+    return destroyed_ != before;
+}
+
+promise_base* loop_shutdown::next_unused() const noexcept {
+    promise_base* task = loop_.tasks_.listed().first();
+    while (task != nullptr && destructor_waits::use_of_task::exists(*task)) {
+        task = next_listed(*task);
+    }
+    return task;
 }
 
 /// Discards the ready queue: no coroutine runs in a shutdown.

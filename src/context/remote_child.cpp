@@ -9,11 +9,6 @@
 
 namespace coil::detail {
 
-void destructor_waits::request::begin() noexcept {
-    alignas(64) static constinit std::atomic<std::uint64_t> last = 0;
-    number_ = last.fetch_add(1, std::memory_order_relaxed) + 1;
-}
-
 event_loop* remote_child_owner::place::lock() noexcept {
     for (backoff wait;; wait.once_more()) {
         std::uintptr_t seen = word_.load(std::memory_order_relaxed) & ~locked;

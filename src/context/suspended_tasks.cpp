@@ -1,7 +1,6 @@
 #include "suspended_tasks.hpp"
 
 #include <coil/context/detail/event_loop.hpp>
-#include <coil/context/detail/remote_child.hpp>
 
 namespace coil::detail {
 
@@ -43,24 +42,16 @@ bool suspended_tasks::is_suspended(const promise_base& leaf, const void* address
            leaves_.is_pending(address);
 }
 
-bool suspended_tasks::contain(remote_child_owner& child) const {
-    const promise_base& task = child.child();
-    const destructor_waits::nursery_scope* one = loop_.waiting_destructors().nurseries();
-    if (one == nullptr || unproven_.contains(&task) || owners_of_unproven_.contains(&task) ||
+bool suspended_tasks::contain(const promise_base& task) const {
+    if (unproven_.contains(&task) || owners_of_unproven_.contains(&task) ||
         owners_of_unproven_.contains(nullptr)) {
         return false;
     }
-    const promise_base* running = nullptr; // the owner of the outermost nursery
-    for (; one != nullptr; one = one->outer()) {
-        running = owners_.owner_of(&one->which());
-        if (running == &task) {
-            return false;
-        }
+    const destructor_waits::nursery_scope* one = loop_.waiting_destructors().nurseries();
+    while (one != nullptr && owners_.owner_of(&one->which()) != &task) {
+        one = one->earlier();
     }
-    return running != nullptr &&
-           (!running->owner().is_remote_child ||
-            child.kill_request().is_younger_than(
-                static_cast<const remote_child_owner&>(running->owner()).kill_request()));
+    return one == nullptr;
 }
 
 } // namespace coil::detail

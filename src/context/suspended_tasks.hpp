@@ -10,8 +10,6 @@
 
 namespace coil::detail {
 
-class remote_child_owner;
-
 /// Decides, in a destructor that waits in the middle of a turn, which tasks of the loop may be
 /// destroyed there: those that have nothing on the stack of this thread, that is, neither a running
 /// coroutine nor an object that is being destroyed. Recording this at every resumption would cost
@@ -19,9 +17,7 @@ class remote_child_owner;
 ///
 /// - Every coroutine of the task's tree is suspended: each leaf is in the ready queue, or its frame
 ///   holds an await that has begun and not ended.
-/// - The outermost nursery that is being destroyed is a local variable of a coroutine of another
-///   task, the one that runs, and the others are not local variables of this task's coroutines.
-/// - The task is not above the one that runs: it is younger.
+/// - No nursery that is being destroyed is a local variable of the task's coroutines.
 /// - The children of nurseries that may belong to the task are suspended, in the same sense. A
 ///   nursery belongs to the task in whose frames it is; the owner of any other is unknown.
 ///
@@ -31,7 +27,7 @@ class suspended_tasks {
 public:
     explicit suspended_tasks(event_loop& loop);
 
-    [[nodiscard]] bool contain(remote_child_owner& child) const;
+    [[nodiscard]] bool contain(const promise_base& task) const;
 
 private:
     void index_waits();

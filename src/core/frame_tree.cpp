@@ -10,13 +10,6 @@ namespace {
 /// The stack that nested destructors of tasks may use before further frames are deferred.
 constexpr std::uintptr_t stack_for_nesting = std::uintptr_t{64} * 1024;
 
-/// The outermost destruction of a task in progress on this thread, and the frames deferred to its
-/// end.
-struct destruction {
-    promise_base* put_off = nullptr;
-};
-constinit thread_local destruction* outermost = nullptr;
-
 /// Destroys the frame of `leaf`, whose own awaits have ended. `above` awaits it.
 void destroy_leaf(promise_base& leaf, promise_base& above) noexcept {
     if (nested_await* const nested = above.nested_below()) {
@@ -73,25 +66,25 @@ void destroy_task_slowly(std::coroutine_handle<> coroutine, promise_base& promis
         coroutine.destroy();
         return;
     }
-    if (outermost != nullptr) {
+    if (outermost_destruction != nullptr) {
         if (promise.is_fresh() || coroutine.done()) {
             promise.coroutine = coroutine;
-            promise.next = std::exchange(outermost->put_off, &promise);
+            promise.next = std::exchange(outermost_destruction->newest, &promise);
         } else {
             coroutine.destroy(); // its locals may refer to what the outer frames contain
         }
         return;
     }
-    destruction here;
-    outermost = &here;
+    frames_put_off here;
+    outermost_destruction = &here;
     const std::uintptr_t floor =
         std::exchange(destroying_floor, stack > stack_for_nesting ? stack - stack_for_nesting : 0);
     coroutine.destroy();
-    while (promise_base* const next = here.put_off) {
-        here.put_off = static_cast<promise_base*>(next->next);
+    while (promise_base* const next = here.newest) {
+        here.newest = static_cast<promise_base*>(next->next);
         next->coroutine.destroy();
     }
-    outermost = nullptr;
+    outermost_destruction = nullptr;
     if (floor != UINTPTR_MAX) {
         destroying_floor = floor;
     }

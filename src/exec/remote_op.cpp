@@ -1,20 +1,53 @@
 #include "../context/failure_report.hpp"
 #include "../context/futex.hpp"
 
+#include <coil/context/detail/executor_state.hpp>
 #include <coil/exec/detail/remote_op.hpp>
 
+#include <bit>
 #include <chrono>
 #include <climits>
+#include <coroutine>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <string>
 #include <system_error>
+#include <type_traits>
 
 namespace coil::detail {
+
+/// The thread's variables of this room that belong to the calls on the current stack.
+struct executor_variables {
+    executor_place place = current_place;
+    const executor_scope* scope = executor_scope::innermost;
+    submit_scope* submitting = submit_scope::innermost;
+    fifo* waiting = resumptions::waiting_here;
+    const promise_base* running = resumptions::running;
+    std::coroutine_handle<> each_round = resumed_each_round;
+    bool ends = resumptions::innermost_ends;
+
+    static void exchange(executor_state& with) noexcept {
+        static_assert(std::is_trivially_copyable_v<executor_variables> &&
+                      sizeof(executor_variables) == sizeof with.bytes);
+        const executor_variables before;
+        executor_variables after;
+        std::memcpy(&after, with.bytes, sizeof after);
+        std::memcpy(with.bytes, &before, sizeof before);
+        current_place = after.place;
+        executor_scope::innermost = after.scope;
+        submit_scope::innermost = after.submitting;
+        resumptions::waiting_here = after.waiting;
+        resumptions::running = after.running;
+        resumed_each_round = after.each_round;
+        resumptions::innermost_ends = after.ends;
+    }
+};
 
 namespace {
 [[maybe_unused]] const bool is_hooked = [] {
     root_on_executor = &resumptions::running_root;
+    exchange_executor_state = &executor_variables::exchange;
     return true;
 }();
 } // namespace
@@ -169,26 +202,50 @@ public:
         : loop_(loop), other_(other), waits_(loop.waiting_destructors()) {}
     return_wait(const return_wait&) = delete;
     return_wait& operator=(const return_wait&) = delete;
-    ~return_wait() { loop_.kills().wait_ended(); }
 
     template <class Predicate>
     void until(Predicate is_back) noexcept {
-        constexpr int often = 32;
-        for (int waited = 0; !is_back(); ++waited) {
-            serve();
-            if (is_back()) {
-                return;
-            }
-            const bool late = waited > often;
-            loop_.wait_for_messages(late);
-            if (late && other_ != nullptr) {
-                report_if_too_long();
-            }
+        if (loop_.waiting_destructors().is_aside()) {
+            wait_aside(is_back);
+        } else {
+            wait_here(is_back);
         }
     }
 
 private:
-    void serve() noexcept {
+    template <class Predicate>
+    void wait_here(Predicate is_back) noexcept {
+        constexpr unsigned often = 32;
+        for (unsigned waited = 0; !is_back(); ++waited) {
+            serve(std::has_single_bit(waited));
+            if (is_back()) {
+                break;
+            }
+            const bool late = waited > often;
+            loop_.wait_for_messages(late);
+            report_if_too_long(late);
+        }
+        loop_.kills().wait_ended();
+    }
+
+    template <class Predicate>
+    void wait_aside(Predicate is_back) noexcept {
+        while (!is_back()) {
+            if (other_ != nullptr && may_abandon_tree()) {
+                loop_.abandon_tree(*other_);
+            }
+            if (!is_back()) {
+                loop_.waiting_destructors().wait_aside(is_back);
+                report_if_too_long(true);
+            }
+        }
+    }
+    /// In the middle of a turn a task below this frame may be the one that runs.
+    [[nodiscard]] bool may_abandon_tree() const noexcept {
+        return loop_.is_ending() || loop_.kills().is_between_turns();
+    }
+
+    void serve(bool all) noexcept {
         loop_.refuse_unwanted();
         event_loop::service_idle_loops();
         if (loop_.is_ending()) {
@@ -198,13 +255,17 @@ private:
             loop_.abandon_tree(*other_);
         }
         loop_.kills().process_arrived();
-        loop_.kills().process_blocked(loop_);
+        if (!may_abandon_tree()) {
+            loop_.kills().process_blocked(loop_);
+        }
+        loop_.waiting_destructors().resume_aside(all);
     }
 
     /// Two threads that wait for each other here never continue (see architecture.md), so the wait
     /// is reported.
-    void report_if_too_long() noexcept {
-        if (!reported_ && clock::now() - begin_ > std::chrono::seconds(2)) {
+    void report_if_too_long(bool may_be_late) noexcept {
+        if (may_be_late && other_ != nullptr && !reported_ &&
+            clock::now() - begin_ > std::chrono::seconds(2)) {
             reported_ = true;
             std::fputs("coil: a destructor has been waiting for 2 s for a task on another context "
                        "or executor to end. The frame of an on() was destroyed while that task "
@@ -227,7 +288,7 @@ void remote_op::wait_until_back(const promise_base* other) noexcept {
     if (target_.loop != nullptr) {
         // After this wait the coroutine is in the ready queue, from which the destructor removes
         // it.
-        return_wait(*target_.loop, other).until([this] { return !is_elsewhere(); });
+        return_wait(*target_.loop, other).until([this]() noexcept { return !is_elsewhere(); });
         return;
     }
     if (!target_.place.executor || target_.place.executor.functions()->take_out == nullptr) {
@@ -241,7 +302,11 @@ void remote_op::wait_until_back(const promise_base* other) noexcept {
     }
     // The target is an executor that destroys its own coroutines, and is about to end.
     if (current_loop != nullptr) {
-        return_wait(*current_loop, other).until([this] { return take_from_owner(); });
+        bool taken = false;
+        return_wait(*current_loop, other).until([this, &taken]() noexcept {
+            taken = taken || take_from_owner();
+            return taken;
+        });
     } else {
         while (!take_from_owner()) {
             event_loop::service_idle_loops();

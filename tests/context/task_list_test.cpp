@@ -6,6 +6,7 @@
 #include <coil/context/detail/kill_requests.hpp>
 #include <coil/context/detail/remote_child.hpp>
 #include <coil/context/detail/task_list.hpp>
+#include <coil/context/io_context.hpp>
 
 #include <gtest/gtest.h>
 
@@ -292,6 +293,7 @@ TEST(KillRequests, DestroyARemoteChildWhenNothingOfItIsElsewhere) {
     counted_list here;
     destructor_waits waits;
     kill_requests kills(here.tasks, waits);
+    coil::io_context context;
     remote_task requested;
     remote_task other;
     here.tasks.adopt(requested.promise);
@@ -299,12 +301,12 @@ TEST(KillRequests, DestroyARemoteChildWhenNothingOfItIsElsewhere) {
     requested.request();
     kills.note(requested);
     away below(here.tasks, &requested.promise);
-    kills.process();
+    kills.process(context.loop());
     EXPECT_EQ(below.kills, 1);
     EXPECT_FALSE(requested.destroyed);
     EXPECT_TRUE(kills.pending());
     below.back();
-    kills.process();
+    kills.process(context.loop());
     EXPECT_TRUE(requested.destroyed);
     EXPECT_FALSE(other.destroyed);
     EXPECT_FALSE(kills.pending());
@@ -314,6 +316,7 @@ TEST(KillRequests, WhatIsFreedByADestructionIsDestroyedInTheSamePass) {
     counted_list here;
     destructor_waits waits;
     kill_requests kills(here.tasks, waits);
+    coil::io_context context;
     remote_task parent;
     remote_task child; // on the same loop
     here.tasks.adopt(parent.promise);
@@ -324,7 +327,7 @@ TEST(KillRequests, WhatIsFreedByADestructionIsDestroyedInTheSamePass) {
         each->request();
         kills.note(*each);
     }
-    kills.process();
+    kills.process(context.loop());
     EXPECT_TRUE(child.destroyed);
     EXPECT_TRUE(parent.destroyed);
     EXPECT_FALSE(kills.pending());
@@ -347,6 +350,7 @@ TEST(KillRequests, ADestructorThatWaitsDestroysOnlyWhatHasArrivedSince) {
     counted_list here;
     destructor_waits waits;
     kill_requests kills(here.tasks, waits);
+    coil::io_context context;
     remote_task earlier; // arrived in epoch 0
     here.tasks.adopt(earlier.promise);
     earlier.request();
@@ -357,7 +361,7 @@ TEST(KillRequests, ADestructorThatWaitsDestroysOnlyWhatHasArrivedSince) {
         EXPECT_FALSE(earlier.destroyed); // one of its coroutines may be on the stack
     }
     EXPECT_EQ(waits.epoch(), 2U);
-    kills.process();
+    kills.process(context.loop());
     EXPECT_TRUE(earlier.destroyed);
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <coil/base/exchange.hpp>
+#include <coil/context/detail/side_stacks.hpp>
+#include <coil/core/detail/list_node.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -10,8 +12,9 @@ namespace coil::detail {
 class nursery;
 class promise_base;
 
-/// The destructors on a loop's thread that wait for remote operations. While a destructor waits, no
-/// coroutine of the loop runs, but other destructors do. Owner thread, except where noted.
+/// The destructors on a loop's thread that wait for remote operations. While a destructor waits on
+/// the thread's own stack, no coroutine of the loop runs, but other destructors do, on side stacks.
+/// Owner thread, except where noted.
 class destructor_waits {
 public:
     /// Why a task is destroyed: a destructor that waits for it, or a request that a destructor has
@@ -29,7 +32,8 @@ public:
         }
 
     protected:
-        reason(destructor_waits& at, const reason* cause) noexcept : at_(&at), outer_(cause) {}
+        reason(destructor_waits& at, const reason* cause) noexcept
+            : at_(&at), on_side_stack_(at.aside_), outer_(cause) {}
         ~reason() = default;
 
         [[nodiscard]] const reason* outer() const noexcept {
@@ -41,6 +45,7 @@ public:
 
         // the waits of the loop on whose thread this destructor waits; null for a request
         destructor_waits* const at_ = nullptr;
+        const bool on_side_stack_ = false;
         std::atomic<const reason*> outer_{nullptr};
     };
 
@@ -54,14 +59,14 @@ public:
             : reason(all, all.cause_), all_(all),
               enclosing_(coil::detail::exchange(all.innermost_, this)) {
             all.cause_ = this;
-            ++all.epoch_;
+            all.innermost_changes(enclosing_);
         }
         scope(const scope&) = delete;
         scope& operator=(const scope&) = delete;
         ~scope() {
             all_.innermost_ = enclosing_;
             all_.cause_ = outer();
-            ++all_.epoch_;
+            all_.innermost_changes(enclosing_);
         }
 
     private:
@@ -73,44 +78,24 @@ public:
     };
 
     /// The request to destroy a remote child, whether it has been made or not.
-    class request final : public reason {
-    public:
-        /// Numbers the request. Called when the await of the child begins: the awaits above it have
-        /// begun before, and those below it begin later.
-        void begin() noexcept;
-        [[nodiscard]] bool is_younger_than(const request& other) const noexcept {
-            return number_ > other.number_;
-        }
-
-    private:
-        friend class destructor_waits;
-
-        std::uint64_t number_ = 0; // later ones have greater numbers
-    };
+    class request final : public reason {};
 
     /// Exists while a remote child is being destroyed on this loop.
     class destruction {
     public:
         destruction(destructor_waits& all, const request& which) noexcept
-            : all_(all), outer_(all.cause_), outer_youngest_(all.youngest_) {
+            : all_(all), outer_(all.cause_) {
             if (all.cause_ == nullptr) {
                 all.cause_ = &which;
-            }
-            if (all.youngest_ < which.number_) {
-                all.youngest_ = which.number_;
             }
         }
         destruction(const destruction&) = delete;
         destruction& operator=(const destruction&) = delete;
-        ~destruction() {
-            all_.cause_ = outer_;
-            all_.youngest_ = outer_youngest_;
-        }
+        ~destruction() { all_.cause_ = outer_; }
 
     private:
         destructor_waits& all_;
         const reason* const outer_;
-        const std::uint64_t outer_youngest_;
     };
 
     /// Exists while destructors run, or are about to, because of a request.
@@ -130,56 +115,85 @@ public:
     /// Exists while a destructor waits for a remote operation that a task awaits. That task must
     /// not be destroyed meanwhile, although it may no longer own the await: it may wait in next()
     /// of a generator that another task owns and destroys.
-    class use_of_task {
+    class use_of_task : list_node<use_of_task> {
     public:
-        explicit use_of_task(const promise_base* task) noexcept
-            : task_(task), outer_(coil::detail::exchange(innermost, this)) {}
+        explicit use_of_task(const promise_base* task) noexcept : task_(task) { push_to(all); }
         use_of_task(const use_of_task&) = delete;
         use_of_task& operator=(const use_of_task&) = delete;
-        ~use_of_task() { innermost = outer_; }
+        ~use_of_task() { unlink(); }
 
         /// Whether a destructor on this thread waits for an operation that `task` awaits.
         [[nodiscard]] static bool exists(const promise_base& task) noexcept {
-            const use_of_task* one = innermost;
+            const use_of_task* one = all;
             while (one != nullptr && one->task_ != &task) {
-                one = one->outer_;
+                one = one->next;
             }
             return one != nullptr;
         }
 
     private:
-        constinit static inline thread_local const use_of_task* innermost = nullptr;
+        friend list_node;
+
+        constinit static inline thread_local use_of_task* all = nullptr;
 
         const promise_base* const task_;
-        const use_of_task* const outer_;
     };
 
     /// Exists while the children of a nursery are being destroyed.
-    class nursery_scope {
+    class nursery_scope : list_node<nursery_scope> {
     public:
-        nursery_scope(destructor_waits& all, const nursery& which) noexcept
-            : all_(all), which_(which), outer_(coil::detail::exchange(all.nurseries_, this)) {}
+        nursery_scope(destructor_waits& all, const nursery& which) noexcept : which_(which) {
+            push_to(all.nurseries_);
+        }
         nursery_scope(const nursery_scope&) = delete;
         nursery_scope& operator=(const nursery_scope&) = delete;
-        ~nursery_scope() { all_.nurseries_ = outer_; }
+        ~nursery_scope() { unlink(); }
 
         [[nodiscard]] const nursery& which() const noexcept { return which_; }
-        /// The nursery whose destruction was in progress when this one's began, or null.
-        [[nodiscard]] const nursery_scope* outer() const noexcept { return outer_; }
+        /// One whose destruction began earlier, or null.
+        [[nodiscard]] const nursery_scope* earlier() const noexcept { return next; }
 
     private:
-        destructor_waits& all_;
+        friend list_node;
+
         const nursery& which_;
-        const nursery_scope* const outer_;
     };
 
     destructor_waits() noexcept = default;
     destructor_waits(const destructor_waits&) = delete;
     destructor_waits& operator=(const destructor_waits&) = delete;
 
-    /// Incremented when a wait begins and when it ends: a task that has arrived in the current
-    /// epoch has not run.
+    /// Incremented when the first of the nested waits on the thread's own stack begins and when it
+    /// ends: a task that has arrived in the current epoch, if a destructor waits, has not run.
     [[nodiscard]] std::uint64_t epoch() const noexcept { return epoch_; }
+    /// Incremented when any wait begins and when it ends.
+    [[nodiscard]] std::uint64_t changes() const noexcept { return changes_; }
+
+    // ---- side stacks
+
+    /// side_stacks::run(). On the other stack no destructor waits yet, and nothing is the cause.
+    template <class Function>
+    void run_aside(Function f) noexcept {
+        const own_state hosts(*this);
+        aside_ = true; // also if there is no memory for another stack
+        stacks_.run(f);
+    }
+    /// side_stacks::wait()
+    template <class Predicate>
+    void wait_aside(const Predicate& is_over) noexcept {
+        const own_state own(*this);
+        stacks_.wait(is_over);
+    }
+    /// side_stacks::resume(), or resume_all()
+    void resume_aside(bool all) noexcept {
+        const own_state hosts(*this);
+        all ? stacks_.resume_all() : stacks_.resume();
+    }
+    [[nodiscard]] bool is_aside() const noexcept { return stacks_.is_here(); }
+    /// Whether a destructor waits on a side stack.
+    [[nodiscard]] bool any_aside() const noexcept { return stacks_.any_waits(); }
+
+    // ---- causes
 
     /// The innermost cause of the destruction in progress, or null. It exists until everything that
     /// was requested because of it has been destroyed.
@@ -188,19 +202,22 @@ public:
     [[nodiscard]] bool is_destructor_the_cause() const noexcept {
         return cause_ != nullptr && cause_->at_ == this;
     }
-    /// Whether `cause`, or one of the causes above it, is a destructor on this loop's thread. Then
-    /// the requested task is below that destructor's frame in the tree of awaits, so none of its
-    /// coroutines is active on this stack.
+    /// Whether `cause`, or one of the causes above it, is a destructor on the own stack of this
+    /// loop's thread. Then the requested task is below that destructor's frame in the tree of
+    /// awaits, so none of its coroutines is active there. (The frame of a destructor on a side
+    /// stack may be above the coroutine that is active.)
     [[nodiscard]] bool contain(const reason* cause) const noexcept {
-        while (cause != nullptr && cause->at_ != this) {
+        while (cause != nullptr && (cause->at_ != this || cause->on_side_stack_)) {
             cause = cause->outer();
         }
         return cause != nullptr;
     }
-    /// Whether this remote child is younger than all that are being destroyed on this loop. Then it
-    /// is not above any of them, because a child is younger than those above it.
-    [[nodiscard]] bool destroy_only_older_than(const request& one) const noexcept {
-        return youngest_ < one.number_;
+    /// Whether `cause`, or one of the causes above it, is a destructor on this loop's thread.
+    [[nodiscard]] bool is_because_of_any(const reason* cause) const noexcept {
+        while (cause != nullptr && cause->at_ != this) {
+            cause = cause->outer();
+        }
+        return cause != nullptr;
     }
     /// Whether `cause`, or one of the causes above it, is `one`.
     [[nodiscard]] static bool is_because_of(const reason* cause, const reason& one) noexcept {
@@ -214,15 +231,48 @@ public:
     /// of one of these, which cannot return earlier. Any thread, while the request is outstanding.
     template <class Function>
     static void visit_waiting(const reason* cause, Function f); // defined where it is used
-    /// The nurseries whose destruction is in progress, the innermost first.
+    /// The nurseries whose destruction is in progress, the last to begin first.
     [[nodiscard]] const nursery_scope* nurseries() const noexcept { return nurseries_; }
 
 private:
+    /// Exists while another stack runs.
+    class own_state {
+    public:
+        explicit own_state(destructor_waits& all) noexcept
+            : all_(all), cause_(coil::detail::exchange(all.cause_, nullptr)),
+              innermost_(coil::detail::exchange(all.innermost_, nullptr)),
+              aside_(coil::detail::exchange(all.aside_, false)) {}
+        own_state(const own_state&) = delete;
+        own_state& operator=(const own_state&) = delete;
+        ~own_state() {
+            all_.cause_ = cause_;
+            all_.innermost_ = innermost_;
+            all_.aside_ = aside_;
+        }
+
+    private:
+        destructor_waits& all_;
+        const reason* const cause_;
+        const scope* const innermost_;
+        const bool aside_;
+    };
+
+    void innermost_changes(const scope* enclosing) noexcept {
+        ++changes_;
+        if (enclosing == nullptr && !aside_) {
+            ++epoch_;
+        }
+    }
+
+    // of the current stack
     const reason* cause_ = nullptr;
     const scope* innermost_ = nullptr;
-    const nursery_scope* nurseries_ = nullptr;
+    bool aside_ = false;
+
+    nursery_scope* nurseries_ = nullptr;
     std::uint64_t epoch_ = 0;
-    std::uint64_t youngest_ = 0; // of the remote children that are being destroyed
+    std::uint64_t changes_ = 0;
+    side_stacks stacks_;
 };
 
 } // namespace coil::detail

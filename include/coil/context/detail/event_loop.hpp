@@ -224,7 +224,7 @@ public:
     // The await of a remote operation may be destroyed before the operation has ended. Its
     // destructor waits, and the remote operation may in turn wait for a coroutine of this loop,
     // which does not run meanwhile. To avoid the deadlock, the destructor also serves the requests
-    // to this loop.
+    // to this loop. A destructor on a side stack leaves that to the thread's own stack.
 
     /// This loop's tasks, and their awaits of remote operations.
     [[nodiscard]] task_list& tasks() noexcept { return tasks_; }
@@ -244,7 +244,7 @@ public:
     /// not run, and destroys their unwanted remote children (event_loop_service.cpp).
     static void service_idle_loops() noexcept;
     /// Called in a shutdown: destroys the remote children that have no outstanding remote
-    /// operations of their own.
+    /// operations of their own, on a side stack.
     void abandon_remote_children() noexcept;
     /// Called by a destructor that waits for `root`, which was asked to end: destroys `root` if it
     /// is a remote child on this loop, and the remote children on this loop that it waits for,

@@ -5,9 +5,13 @@
 #include <coil/context/detail/task_list.hpp>
 #include <coil/core/detail/promise.hpp>
 
+#include <cstdint>
+#include <optional>
+
 namespace coil::detail {
 
 class event_loop;
+class frame_owners;
 class remote_child_owner;
 
 /// Destroys remote children on request (context/detail/remote_child.hpp): tasks on this loop whose
@@ -16,7 +20,9 @@ class remote_child_owner;
 ///
 /// That destructor must not depend on the progress of any coroutine, so a remote child is destroyed
 /// where it is suspended, like its parent. The child does not run meanwhile, and the destruction of
-/// its own remote children is requested first, so that its destructors have nothing to wait for.
+/// its own remote children is requested first, so that its destructors have little to wait for.
+/// They run on a side stack: a destructor that waits delays no other one, whatever the two wait
+/// for.
 ///
 /// A destructor waits only for tasks below its own frame. Normally the task's own context destroys
 /// it, between two turns. While some other destructor waits on that context's thread there are no
@@ -27,9 +33,6 @@ class remote_child_owner;
 /// waits can form a cycle, because all others point down the tree of tasks. If the other destructor
 /// is part of such a cycle (wait_cycles), it destroys the blocked task, provided that the task is
 /// certainly suspended (suspended_tasks).
-///
-/// A task that is older than one that is being destroyed on the thread's stack may be above it in
-/// the tree, by way of other contexts. It is blocked as well: its destructor would wait for ever.
 class kill_requests {
 public:
     kill_requests(task_list& tasks, destructor_waits& waits) noexcept
@@ -40,12 +43,14 @@ public:
     /// The destruction of a remote child that is on this loop was requested.
     void note(remote_child_owner& child) noexcept;
     [[nodiscard]] bool pending() const noexcept {
-        return requested_ != nullptr || held_up_ != nullptr;
+        return requested_ != nullptr || held_up_ != nullptr || waits_.any_aside();
     }
 
     /// Called between two turns. The request for a task with an outstanding remote operation stays
-    /// pending until that operation has ended.
-    void process() noexcept;
+    /// pending until that operation has ended. Returns when no destructor waits on a side stack.
+    void process(event_loop& loop) noexcept;
+    /// Whether no coroutine is active on this thread, although destructors are.
+    [[nodiscard]] bool is_between_turns() const noexcept { return between_turns_; }
     /// Called by a waiting destructor: processes only the tasks that it may destroy.
     void process_arrived() noexcept;
     /// Called after process_arrived(): processes blocked tasks that are part of a cycle of waits.
@@ -61,6 +66,11 @@ private:
     void destroy_free(Predicate may_be_destroyed) noexcept;
     template <class Predicate>
     void request_below(Predicate may_be_destroyed) noexcept;
+    template <class Predicate>
+    [[nodiscard]] remote_child_owner* take_free(Predicate may_be_destroyed) noexcept;
+    [[nodiscard]] bool
+    may_be_destroyed_between_turns(remote_child_owner& child,
+                                   std::optional<frame_owners>& owners) const noexcept;
     /// Whether a destructor that waits on this loop's thread may destroy the task.
     [[nodiscard]] bool may_be_destroyed_in_wait(const remote_child_owner& child) const noexcept;
     /// Returns whether it has released any blocked task.
@@ -89,7 +99,8 @@ private:
     destructor_waits& waits_;
     remote_child_owner* requested_ = nullptr; // to be examined
     remote_child_owner* held_up_ = nullptr;   // examined, and not destroyed
-    bool processing_ = false;                 // in process(): no coroutine is on the stack
+    std::uint64_t destroyed_ = 0;
+    bool between_turns_ = false; // in process()
     bool any_blocked_ = false;
     fruitless_proofs fruitless_;
 };

@@ -8,6 +8,7 @@
 namespace coil::detail {
 
 class event_loop;
+class promise_base;
 struct turn_report;
 
 /// The last phase of a loop: ends all work immediately, and destroys no object before the objects
@@ -73,12 +74,15 @@ private:
     [[nodiscard]] std::int64_t now_ns() noexcept;
     void destroy_held_back_if_stuck(int waited) noexcept;
     [[nodiscard]] bool destroy_free_tasks() noexcept;
+    [[nodiscard]] bool destroy_listed() noexcept;
+    [[nodiscard]] promise_base* next_unused() const noexcept;
     void clear_ready() noexcept;
 
     event_loop& loop_;
     paced hold_backs_;
     paced refusals_;
     bool active_ = false;
+    std::uint64_t destroyed_ = 0;
     int turns_waited_ = 0; // the calls of turn() in this shutdown that had nothing to do
 };
 

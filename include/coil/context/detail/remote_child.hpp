@@ -75,8 +75,6 @@ protected:
         : task_owner(stop, false, kind::remote_child) {}
     ~remote_child_owner() { COIL_ASSERT(!is_linked()); }
 
-    /// Called when the await begins.
-    void begin_await() noexcept { request_.begin(); }
     /// Called on the awaiting thread: the awaiting frame is being destroyed and waits for the task
     /// to end by itself.
     void set_unwanted() noexcept {
@@ -120,12 +118,12 @@ private:
     // the task is released instead, and destroyed immediately. `at` belongs to the task's loop.
 
     void block(const destructor_waits& at) noexcept;
-    /// Valid until the next wait begins or this one ends, because then another destructor is the
-    /// innermost on the stack. The task remains blocked, for the others that wait for it, until it
-    /// has been destroyed.
-    void release(const destructor_waits& at) noexcept { released_in_ = at.epoch(); }
+    /// Valid until any wait on that loop begins or ends, because then other destructors may be in
+    /// progress. The task remains blocked, for the others that wait for it, until it has been
+    /// destroyed.
+    void release(const destructor_waits& at) noexcept { released_in_ = at.changes(); }
     [[nodiscard]] bool is_released(const destructor_waits& at) const noexcept {
-        return released_in_ == at.epoch();
+        return released_in_ == at.changes();
     }
     void unblock() noexcept;
 
@@ -152,7 +150,7 @@ private:
     place place_;
     destructor_waits::request request_; // its cause is set before state_ is kill_requested
     std::uint64_t came_ = 0;
-    std::uint64_t released_in_ = 0; // an epoch; no destructor waits in epoch 0
+    std::uint64_t released_in_ = 0; // destructor_waits::changes(), which is not 0 in a wait
     std::atomic<std::uint8_t> state_{wanted};
     bool held_up_ = false;
     bool blocked_ = false;

@@ -48,6 +48,8 @@ protected:
     ~turn_taking() { innermost = outer_; }
 
 private:
+    friend class set_aside;
+
     static constinit inline thread_local turn_taking* innermost = nullptr;
 
     event_loop* const around_ = current_loop;

@@ -25,6 +25,12 @@ namespace coil::detail {
 /// value selects the slow path, which computes the limit.
 constinit inline thread_local std::uintptr_t destroying_floor = UINTPTR_MAX;
 
+/// The frames deferred to the end of the outermost destruction of a task in progress on this stack.
+struct frames_put_off {
+    promise_base* newest = nullptr;
+};
+constinit inline thread_local frames_put_off* outermost_destruction = nullptr;
+
 /// Destroys everything that `top` awaits and owns, but not its own frame.
 void destroy_frames_below(promise_base& top) noexcept;
 void destroy_task_slowly(std::coroutine_handle<> coroutine, promise_base& promise) noexcept;

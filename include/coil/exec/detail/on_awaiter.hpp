@@ -65,7 +65,6 @@ public:
     /// coroutine's promise.
     bool start(std::coroutine_handle<> waiter, const stop_detour& above) {
         start_ = new start_work(*this);
-        begin_await();
         child_.promise().become_root(*this);
         begin_unowned(child_.promise());
         begin(waiter, above.root);

@@ -63,6 +63,8 @@ public:
     static bool notice(const remote_op& op) noexcept;
 
 private:
+    friend struct executor_variables;
+
     static constinit inline thread_local submit_scope* innermost = nullptr;
 
     const remote_op* op_;
@@ -100,6 +102,8 @@ public:
     };
 
 private:
+    friend struct executor_variables;
+
     static void run_all(fifo& waiting) noexcept;
 
     static constinit inline thread_local fifo* waiting_here = nullptr; // of the innermost run()

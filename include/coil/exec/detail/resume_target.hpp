@@ -39,6 +39,8 @@ public:
     }
 
 private:
+    friend struct executor_variables;
+
     static constinit inline thread_local const executor_scope* innermost = nullptr;
 
     const executor_ref executor_;
