@@ -335,9 +335,10 @@ TEST(NetServe, ItsMetricsAsText) {
     meter.count_accepted();
     meter.count_closed();
     meter.count_hard_ended(3);
-    EXPECT_EQ(to_string(meter.metrics()),
-              "connections: 2 accepted, 1 open, 0 held back, 0 failed; ended: 0 idle, 0 after the "
-              "grace period, 3 at the hard deadline\n");
+    EXPECT_EQ(
+        to_string(meter.metrics()),
+        "connections: 2 accepted, 1 open, 0 held back, 0 moved, 0 failed; ended: 0 idle, 0 after "
+        "the grace period, 3 at the hard deadline\n");
     std::string page;
     write_prometheus(page, meter.metrics(), {{"server", "chat"}});
     EXPECT_NE(page.find("# TYPE coil_serve_connections gauge\n"

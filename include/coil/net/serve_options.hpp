@@ -12,6 +12,18 @@
 
 namespace coil::net {
 
+/// How the connections of a server on a runtime are distributed over its contexts.
+enum class balancing {
+    /// The kernel hashes the addresses of each connection (SO_REUSEPORT), and the context that
+    /// accepts a connection serves it. With few connections that last long, some contexts may get
+    /// many more than others. A Unix socket has one acceptor, so the first context serves all.
+    kernel,
+    /// As above, but if the accepting context has at least two connections and a sixteenth more
+    /// than the context with the fewest, that context serves the new connection. Only connections
+    /// of this server count. For connections that last long, and for Unix sockets.
+    least_connections,
+};
+
 /// Options of serve().
 struct serve_options {
     /// The maximum number of connections at a time, on all contexts together; 0 counts as 1.
@@ -32,6 +44,8 @@ struct serve_options {
     /// Called on the awaiting context with the address once all contexts listen.
     std::function<void(const endpoint&)> on_listening = {};
     acceptor_options acceptor = {};
+    /// Which context serves a connection.
+    net::balancing balancing = net::balancing::kernel;
     /// Counts what the server does, if not null.
     std::shared_ptr<serve_meter> meter = {};
     /// The name of each connection's task, shown by dump_tasks() and in the message of its
