@@ -236,17 +236,20 @@ task<> listen(std::shared_ptr<server> of, share_owner here, std::optional<accept
     }
 }
 
-std::vector<acceptor> acceptors_for(std::size_t count, const endpoint& where,
-                                    acceptor_options options) {
-    count = where.is_unix() ? 1 : count;
+std::vector<acceptor> acceptors_for(const std::vector<io_context*>& contexts, endpoint where,
+                                    const serve_options& limits) {
+    const std::size_t count = where.is_unix() ? 1 : contexts.size();
+    acceptor_options options = limits.acceptor;
     options.reuse_port = options.reuse_port || count > 1;
     std::vector<acceptor> all;
     all.reserve(count);
-    all.emplace_back(where, options);
-    const endpoint same =
-        all.front().local_endpoint(); // with port 0 the first acceptor's port is used by all
     while (all.size() < count) {
-        all.emplace_back(same, options);
+        const int processor = contexts[all.size()]->options().cpu_affinity;
+        if (limits.incoming_cpu && processor >= 0) {
+            options.incoming_cpu = processor;
+        }
+        all.emplace_back(where, options);
+        where = all.front().local_endpoint(); // with port 0, the port of the first one is for all
     }
     return all;
 }
@@ -255,8 +258,7 @@ task<> serve_on(std::vector<io_context*> contexts, endpoint where, connection_ha
                 serve_options options) {
     const auto shared =
         std::make_shared<server>(std::move(handler), std::move(options), contexts.size());
-    std::vector<acceptor> acceptors =
-        acceptors_for(contexts.size(), where, shared->options.acceptor);
+    std::vector<acceptor> acceptors = acceptors_for(contexts, where, shared->options);
     const endpoint bound = acceptors.front().local_endpoint();
     std::vector<join_handle<void>> listeners;
     const std::size_t count = shared->balances() ? contexts.size() : acceptors.size();

@@ -46,6 +46,11 @@ struct serve_options {
     acceptor_options acceptor = {};
     /// Which context serves a connection.
     net::balancing balancing = net::balancing::kernel;
+    /// Whether the acceptor of each context that is pinned to a processor (runtime_options::pin)
+    /// prefers the connections whose packets arrive on that processor: the context's processor is
+    /// its acceptor_options::incoming_cpu. If all packets arrive on one processor, as with a
+    /// network card with one queue, that context gets all connections, unless they are balanced.
+    bool incoming_cpu = false;
     /// Counts what the server does, if not null.
     std::shared_ptr<serve_meter> meter = {};
     /// The name of each connection's task, shown by dump_tasks() and in the message of its
