@@ -116,6 +116,7 @@ using coil::prefetch_for_write;
 using coil::process;
 using coil::process_options;
 using coil::process_output;
+using coil::processor_order;
 using coil::pseudoterminal;
 using coil::rate_limited;
 using coil::rate_limits;
