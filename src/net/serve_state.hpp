@@ -83,8 +83,9 @@ struct server {
         const auto open = [](const share& at) { return at.open.load(std::memory_order_relaxed); };
         share& least = *std::ranges::min_element(shares, {}, open);
         const std::size_t fewest = open(least);
-        // `here` includes the connection itself. A smaller difference is not worth the hand-over.
-        if (open(here) < fewest + fewest / 16 + 3) {
+        // A smaller difference is not worth the hand-over, unless a context has nothing to do.
+        const std::size_t tolerated = fewest == 0 ? 0 : 1 + fewest / 16;
+        if (open(here) - 1 <= fewest + tolerated) { // without the connection itself
             return false;
         }
         accepted.connection.move_to(least); // first: its handler may end before try_send() returns

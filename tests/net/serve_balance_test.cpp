@@ -105,11 +105,17 @@ TEST(NetServeBalance, AllContextsGetConnectionsOfAUnixSocket) {
     EXPECT_EQ(options.meter->metrics().moved, static_cast<std::uint64_t>(served[1] + served[2]));
 }
 
+TEST(NetServeBalance, AnIdleContextGetsTheConnection) {
+    const net::serve_options options = balanced();
+    EXPECT_EQ(distribution(3, 3, local_name(), options), (std::vector{1, 1, 1}));
+    EXPECT_EQ(options.meter->metrics().moved, 2U);
+}
+
 TEST(NetServeBalance, ADifferenceOfOneMovesNothing) {
     const net::serve_options options = balanced();
-    EXPECT_EQ(distribution(2, 2, local_name(), options), (std::vector{2, 0}));
-    EXPECT_EQ(options.meter->metrics().moved, 0U);
-    EXPECT_EQ(distribution(2, 3, local_name(), options), (std::vector{2, 1}));
+    EXPECT_EQ(distribution(2, 4, local_name(), options), (std::vector{3, 1})); // the second moves
+    EXPECT_EQ(options.meter->metrics().moved, 1U);
+    EXPECT_EQ(distribution(2, 5, local_name(), options), (std::vector{3, 2}));
 }
 
 TEST(NetServeBalance, NoContextHasManyMoreConnectionsThanAnother) {
@@ -253,7 +259,7 @@ private:
 struct hand_over {
     explicit hand_over(bool second_listens) : listens(second_listens) {}
 
-    /// Serves and connects four clients, the third of which is handed over to the second context.
+    /// Serves and connects four clients, the second of which is handed over to the second context.
     /// `listens`: whether that context has begun to serve before it is blocked.
     task<> begin(supervisor& owner) {
         if (!listens) {

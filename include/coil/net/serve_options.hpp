@@ -18,9 +18,10 @@ enum class balancing {
     /// accepts a connection serves it. With few connections that last long, some contexts may get
     /// many more than others. A Unix socket has one acceptor, so the first context serves all.
     kernel,
-    /// As above, but if the accepting context has at least two connections and a sixteenth more
-    /// than the context with the fewest, that context serves the new connection. Only connections
-    /// of this server count. For connections that last long, and for Unix sockets.
+    /// As above, but if the accepting context has clearly more connections than the context with
+    /// the fewest, that context serves the new connection. Clearly more means at least two and a
+    /// sixteenth more, or any if that context has none. Only connections of this server count. For
+    /// connections that last long, and for Unix sockets.
     least_connections,
 };
 
