@@ -116,6 +116,7 @@ using coil::prefetch_for_write;
 using coil::process;
 using coil::process_options;
 using coil::process_output;
+using coil::processor_order;
 using coil::pseudoterminal;
 using coil::rate_limited;
 using coil::rate_limits;
@@ -364,6 +365,7 @@ using coil::io::zero_copy_operation;
 export namespace coil::net {
 using coil::net::acceptor;
 using coil::net::acceptor_options;
+using coil::net::balancing;
 using coil::net::connect;
 using coil::net::credentials;
 using coil::net::datagram;

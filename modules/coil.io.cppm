@@ -156,6 +156,7 @@ using coil::io::zero_copy_operation;
 export namespace coil::net {
 using coil::net::acceptor;
 using coil::net::acceptor_options;
+using coil::net::balancing;
 using coil::net::connect;
 using coil::net::credentials;
 using coil::net::datagram;

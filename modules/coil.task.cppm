@@ -76,6 +76,7 @@ using coil::operator==;
 using coil::parallel;
 using coil::prefetch;
 using coil::prefetch_for_write;
+using coil::processor_order;
 using coil::reducer_of;
 using coil::restart_options;
 using coil::resume_on;

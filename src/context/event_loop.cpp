@@ -1,5 +1,6 @@
 // A turn of the loop: what runs, and how it waits.
 
+#include "affinity_scope.hpp"
 #include "deadlock.hpp"
 #include "event_loop_enter.hpp"
 #include "watched_run.hpp"
@@ -20,8 +21,6 @@
 #include <system_error>
 #include <utility>
 
-#include <sched.h>
-
 namespace coil::detail {
 
 namespace {
@@ -35,10 +34,10 @@ constexpr std::int64_t refused_park_ns = 1'000'000;
 class event_loop::running_scope {
 public:
     explicit running_scope(event_loop& loop) : loop_(loop), here_(loop) {
-        loop_.ring_.bind_to_this_thread();
         if (loop_.options_.cpu_affinity >= 0) {
-            pin(loop_.options_.cpu_affinity);
+            pin(loop_.options_.cpu_affinity); // first: binding may create the ring
         }
+        loop_.ring_.bind_to_this_thread();
         scope_.emplace(loop);
         loop_.ring_->register_ring_fd();
         loop_.probe_.rest();
@@ -53,21 +52,13 @@ public:
         loop_.stop_watching();
         // The registration would keep the ring alive if another thread destroyed the context.
         loop_.ring_->unregister_ring_fd();
-        if (loop_.options_.cpu_affinity >= 0) {
-            ::sched_setaffinity(0, sizeof affinity_, &affinity_);
-        }
     }
     running_scope(const running_scope&) = delete;
     running_scope& operator=(const running_scope&) = delete;
 
 private:
     void pin(int processor) {
-        ::sched_getaffinity(0, sizeof affinity_, &affinity_);
-        cpu_set_t one;
-        CPU_ZERO(&one);
-        CPU_SET(static_cast<unsigned>(processor), &one);
-        if (::sched_setaffinity(0, sizeof one, &one) != 0) {
-            const int error = errno;
+        if (const int error = affinity_.pin(processor); error != 0) {
             throw std::system_error(error, std::generic_category(),
                                     "coil: cpu_affinity " + std::to_string(processor));
         }
@@ -75,9 +66,9 @@ private:
 
     event_loop& loop_;
     const deadlock_detection::nested_run here_;
+    affinity_scope affinity_;
     std::optional<scope> scope_;
     std::optional<watched_run> watched_;
-    cpu_set_t affinity_{};
 };
 
 // ---- idling

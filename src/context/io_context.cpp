@@ -1,3 +1,4 @@
+#include "affinity_scope.hpp"
 #include "deadlock.hpp"
 #include "thread_name.hpp"
 #include "trace_recorder.hpp"
@@ -57,6 +58,21 @@ private:
     const std::uint32_t first_;
 };
 
+/// Keeps this thread on the context's processor while the context's memory and ring are created.
+class construction_scope {
+public:
+    explicit construction_scope(const io_context_options& options) noexcept : options_(options) {
+        if (options.cpu_affinity >= 0 && detail::current_sim_driver == nullptr) {
+            static_cast<void>(affinity_.pin(options.cpu_affinity)); // run() reports the error
+        }
+    }
+    [[nodiscard]] const io_context_options& options() const noexcept { return options_; }
+
+private:
+    const io_context_options& options_;
+    detail::affinity_scope affinity_;
+};
+
 static_assert(alignof(io_context) <= detail::frame_alignment, "it may be a local of a coroutine");
 
 } // namespace
@@ -66,7 +82,9 @@ struct io_context::own_thread {
 };
 
 io_context::io_context(io_context_options options)
-    : options_(std::move(options)), loop_(*this, options_) {
+    : options_(std::move(options)),
+      // The temporary exists until the loop has been constructed.
+      loop_(*this, construction_scope(options_).options()) {
     ignore_sigpipe_once();
     if (detail::current_sim_driver == nullptr) {
         detail::begin_requested_trace(options_.trace_file);

@@ -40,7 +40,11 @@ runtime::runtime(runtime_options options)
                                "its hosts have contexts, see coil::sim::host::context()");
     }
     const std::size_t count = options.contexts != 0 ? options.contexts : usable_processors();
-    const std::vector<int> processors = detail::allowed_processors();
+    std::vector<int> processors = detail::allowed_processors();
+    if (options.pin && options.pin_order != processor_order::ascending) {
+        processors = detail::in_order(std::move(processors), options.pin_order,
+                                      detail::processors_of_nodes("/sys/devices/system/node"));
+    }
     const std::string name = options.context.name.empty() ? "coil" : options.context.name;
     contexts_.reserve(count);
     for (std::size_t i = 0; i < count; ++i) {

@@ -132,6 +132,9 @@ void acceptor::open(const endpoint& local, const acceptor_options& options) {
         if (options.reuse_port) {
             check(socket_.set_reuse_port(true), "set SO_REUSEPORT for", local);
         }
+        if (options.incoming_cpu >= 0) {
+            static_cast<void>(socket_.set_incoming_cpu(options.incoming_cpu)); // only a preference
+        }
         check(socket_.bind(local), "bind to", local);
     }
     check(socket_.listen(options.backlog), "listen on", local);

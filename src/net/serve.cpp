@@ -1,3 +1,5 @@
+#include "serve_state.hpp"
+
 #include <coil/compose/detail/child_group.hpp>
 #include <coil/compose/shield.hpp>
 #include <coil/compose/supervisor.hpp>
@@ -9,7 +11,6 @@
 #include <coil/core/this_task.hpp>
 #include <coil/core/with_stop_token.hpp>
 #include <coil/net/serve.hpp>
-#include <coil/sync/semaphore.hpp>
 #include <coil/uring/prep.hpp>
 
 #include <algorithm>
@@ -29,26 +30,6 @@ namespace coil::net::detail {
 
 namespace {
 
-/// The state shared by the acceptors of a server.
-struct server {
-    server(connection_handler h, serve_options o)
-        : handler(std::move(h)), options(std::move(o)),
-          room(static_cast<std::ptrdiff_t>(
-              std::clamp<std::size_t>(options.max_connections, 1, 1U << 30U))) {
-        if (!options.meter) {
-            options.meter = std::make_shared<serve_meter>();
-        }
-    }
-
-    [[nodiscard]] serve_meter& meter() const noexcept { return *options.meter; }
-
-    connection_handler handler;
-    serve_options options;
-    counting_semaphore<> room;
-    inplace_stop_source stopping;  // ends accepting, on all contexts
-    inplace_stop_source abandoned; // the frame of serve() was destroyed: no grace period
-};
-
 /// Stops the server when serve() returns or its frame is destroyed.
 class stop_at_exit {
 public:
@@ -62,38 +43,6 @@ public:
 
 private:
     server& server_;
-};
-
-/// An accepted connection, from accept() to the end of its handler.
-class open_connection {
-public:
-    explicit open_connection(std::shared_ptr<server> of) noexcept : server_(std::move(of)) {
-        server_->meter().count_accepted();
-    }
-    open_connection(open_connection&& other) noexcept
-        : server_(std::move(other.server_)), has_room_(std::exchange(other.has_room_, false)) {}
-    open_connection& operator=(open_connection&&) = delete;
-    ~open_connection() {
-        if (server_) {
-            server_->meter().count_closed();
-            if (has_room_) {
-                server_->room.release();
-            }
-        }
-    }
-
-    /// Waits for a place among max_connections.
-    task<> enter() {
-        if (!server_->room.try_acquire()) {
-            server_->meter().count_held_back();
-            co_await server_->room.acquire();
-        }
-        has_room_ = true;
-    }
-
-private:
-    std::shared_ptr<server> server_;
-    bool has_room_ = false;
 };
 
 /// The kernel's identifier of the socket, independent of its descriptor number (SO_COOKIE).
@@ -207,19 +156,46 @@ task<> handle(std::shared_ptr<server> of, socket peer, open_connection) {
     }
 }
 
+void start(const std::shared_ptr<server>& of, arrival&& from, supervisor& connections) {
+    connections.spawn(handle(of, std::move(from.peer), std::move(from.connection)),
+                      of->options.name);
+}
+
 /// Accepts connections until it is asked to stop, or accept() fails permanently; then throws. A
 /// cancellation without a stop request, as by io::cancel_all() on this context, does not end it.
-task<> accept_all(std::shared_ptr<server> of, acceptor from, supervisor& connections) {
+task<> accept_all(std::shared_ptr<server> of, share& here, acceptor from, supervisor& connections) {
     const inplace_stop_token stop = co_await this_task::stop_token();
     for (;;) {
         socket peer = co_await from.accept();
         if (peer) {
-            open_connection accepted(of);
-            co_await accepted.enter();
-            connections.spawn(handle(of, std::move(peer), std::move(accepted)), of->options.name);
+            arrival accepted{std::move(peer), open_connection(of, here)};
+            co_await accepted.connection.enter();
+            if (!of->hand_over(accepted, here)) {
+                start(of, std::move(accepted), connections);
+            }
         } else if (stop.stop_requested() || peer.error() != std::errc::operation_canceled) {
             throw std::system_error(peer.error(), "coil: cannot accept connections");
         }
+    }
+}
+
+/// Starts the connections that other contexts hand over; throws when it is asked to stop.
+task<> receive_all(std::shared_ptr<server> of, share& here, supervisor& connections) {
+    while (std::optional<arrival> next = co_await here.arrivals.recv()) {
+        start(of, std::move(*next), connections);
+    }
+}
+
+/// Gets the connections of a context, and throws when it is asked to stop.
+task<> get_all(std::shared_ptr<server> of, share& here, std::optional<acceptor> from,
+               supervisor& connections) {
+    if (!from) {
+        co_await receive_all(of, here, connections);
+    } else if (of->balances()) {
+        co_await when_any(accept_all(of, here, *std::move(from), connections),
+                          receive_all(of, here, connections));
+    } else {
+        co_await accept_all(of, here, *std::move(from), connections);
     }
 }
 
@@ -240,48 +216,61 @@ task<> end_connections(const server& of, supervisor& connections) {
     }
 }
 
-task<> listen(std::shared_ptr<server> of, acceptor from) {
+task<> listen(std::shared_ptr<server> of, share_owner here, std::optional<acceptor> from) {
     supervisor connections; // its destructor destroys those that have not ended
     std::exception_ptr error;
     try {
-        co_await with_stop_token(accept_all(of, std::move(from), connections),
+        co_await with_stop_token(get_all(of, *here, std::move(from), connections),
                                  of->stopping.get_token());
     } catch (...) {
         error = std::current_exception();
     }
     of->stopping.request_stop(); // if it no longer listens here, the whole server ends
+    here->arrivals.close();
+    while (std::optional<arrival> last = here->arrivals.try_recv()) {
+        start(of, std::move(*last), connections);
+    }
     co_await shield(with_stop_token(end_connections(*of, connections), of->abandoned.get_token()));
     if (error && !is_cancellation(error)) {
         std::rethrow_exception(error);
     }
 }
 
-std::vector<acceptor> acceptors_for(std::size_t count, const endpoint& where,
-                                    acceptor_options options) {
-    count = where.is_unix() ? 1 : count;
+std::vector<acceptor> acceptors_for(const std::vector<io_context*>& contexts, endpoint where,
+                                    const serve_options& limits) {
+    const std::size_t count = where.is_unix() ? 1 : contexts.size();
+    acceptor_options options = limits.acceptor;
     options.reuse_port = options.reuse_port || count > 1;
     std::vector<acceptor> all;
     all.reserve(count);
-    all.emplace_back(where, options);
-    const endpoint same =
-        all.front().local_endpoint(); // with port 0 the first acceptor's port is used by all
     while (all.size() < count) {
-        all.emplace_back(same, options);
+        const int processor = contexts[all.size()]->options().cpu_affinity;
+        if (limits.incoming_cpu && processor >= 0) {
+            options.incoming_cpu = processor;
+        }
+        all.emplace_back(where, options);
+        where = all.front().local_endpoint(); // with port 0, the port of the first one is for all
     }
     return all;
 }
 
 task<> serve_on(std::vector<io_context*> contexts, endpoint where, connection_handler handler,
                 serve_options options) {
-    const auto shared = std::make_shared<server>(std::move(handler), std::move(options));
-    std::vector<acceptor> acceptors =
-        acceptors_for(contexts.size(), where, shared->options.acceptor);
+    const auto shared =
+        std::make_shared<server>(std::move(handler), std::move(options), contexts.size());
+    std::vector<acceptor> acceptors = acceptors_for(contexts, where, shared->options);
     const endpoint bound = acceptors.front().local_endpoint();
     std::vector<join_handle<void>> listeners;
-    listeners.reserve(acceptors.size());
+    const std::size_t count = shared->balances() ? contexts.size() : acceptors.size();
+    listeners.reserve(count);
     const stop_at_exit end(*shared);
-    for (std::size_t i = 0; i < acceptors.size(); ++i) {
-        listeners.push_back(contexts[i]->spawn(listen(shared, std::move(acceptors[i]))));
+    for (std::size_t i = 0; i < count; ++i) {
+        std::optional<acceptor> own;
+        if (i < acceptors.size()) {
+            own.emplace(std::move(acceptors[i]));
+        }
+        listeners.push_back(
+            contexts[i]->spawn(listen(shared, share_owner(shared, i), std::move(own))));
     }
     if (shared->options.on_listening) {
         shared->options.on_listening(bound);

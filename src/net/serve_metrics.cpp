@@ -20,6 +20,7 @@ constexpr std::array numbers{
     number{{"coil_serve_connections", "Connections that have not ended."}, "gauge", &serve_metrics::open},
     number{{"coil_serve_accepted_total", "Connections accepted."}, "counter", &serve_metrics::accepted},
     number{{"coil_serve_held_back_total", "Connections that waited because of max_connections."}, "counter", &serve_metrics::held_back},
+    number{{"coil_serve_moved_total", "Connections handed over to another context."}, "counter", &serve_metrics::moved},
     number{{"coil_serve_failed_total", "Connections whose handler ended with an exception other than a cancellation."}, "counter", &serve_metrics::failed},
     number{{"coil_serve_idle_ended_total", "Connections cancelled after the idle limit."}, "counter", &serve_metrics::idle_ended},
     number{{"coil_serve_grace_ended_total", "Connections cancelled after the grace period."}, "counter", &serve_metrics::grace_ended},
@@ -36,6 +37,7 @@ serve_metrics serve_meter::metrics() const noexcept {
     m.accepted = accepted_.load(std::memory_order_relaxed);
     m.open = m.accepted - closed;
     m.held_back = held_back_.load(std::memory_order_relaxed);
+    m.moved = moved_.load(std::memory_order_relaxed);
     m.failed = failed_.load(std::memory_order_relaxed);
     m.idle_ended = idle_ended_.load(std::memory_order_relaxed);
     m.grace_ended = grace_ended_.load(std::memory_order_relaxed);
@@ -51,6 +53,7 @@ std::string to_string(const serve_metrics& metrics) {
     add(metrics.accepted, " accepted, ");
     add(metrics.open, " open, ");
     add(metrics.held_back, " held back, ");
+    add(metrics.moved, " moved, ");
     add(metrics.failed, " failed; ended: ");
     add(metrics.idle_ended, " idle, ");
     add(metrics.grace_ended, " after the grace period, ");

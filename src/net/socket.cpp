@@ -165,6 +165,15 @@ io_result socket::set_send_buffer_size(int bytes) noexcept {
 io_result socket::set_receive_buffer_size(int bytes) noexcept {
     return set_option(SOL_SOCKET, SO_RCVBUF, bytes);
 }
+io_result socket::set_incoming_cpu(int processor) noexcept {
+    return set_option(SOL_SOCKET, SO_INCOMING_CPU, processor);
+}
+std::optional<int> socket::incoming_cpu() const noexcept {
+    int processor = -1;
+    const int result = coil::detail::perform(
+        uring::prep::getsockopt(fd_, SOL_SOCKET, SO_INCOMING_CPU, &processor, sizeof processor));
+    return result >= 0 && processor >= 0 ? std::optional(processor) : std::nullopt;
+}
 io_result socket::set_linger(std::chrono::seconds time) noexcept {
     const ::linger value{time.count() >= 0 ? 1 : 0,
                          time.count() >= 0 ? static_cast<int>(time.count()) : 0};

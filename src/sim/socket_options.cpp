@@ -35,6 +35,7 @@ constexpr socket_option known[] = {
     {SOL_SOCKET, SO_RCVLOWAT, number, 1, INT_MIN, INT_MAX},
     {SOL_SOCKET, SO_PRIORITY, number, 0, INT_MIN, INT_MAX},
     {SOL_SOCKET, SO_MARK, number, 0, INT_MIN, INT_MAX},
+    {SOL_SOCKET, SO_INCOMING_CPU, number, -1, INT_MIN, INT_MAX},
     {IPPROTO_TCP, TCP_NODELAY, boolean},
     {IPPROTO_TCP, TCP_CORK, boolean},
     {IPPROTO_TCP, TCP_QUICKACK, boolean, 1},

@@ -40,6 +40,21 @@ TEST_F(Acceptor, APortOrATextNamesTheAddress) {
     EXPECT_EQ(all.local_address().ip(), "0.0.0.0");
 }
 
+TEST_F(Acceptor, PrefersAProcessor) {
+    const auto preference = [](const acceptor& ac) {
+        int processor = 0;
+        ::socklen_t size = sizeof processor;
+        EXPECT_EQ(::getsockopt(ac.native_handle(), SOL_SOCKET, SO_INCOMING_CPU, &processor, &size),
+                  0);
+        return processor;
+    };
+    EXPECT_EQ(preference(acceptor("127.0.0.1:0")), -1);
+    EXPECT_EQ(preference(acceptor("127.0.0.1:0", {.incoming_cpu = 3})), 3);
+    // A preference may name a processor that does not exist.
+    EXPECT_EQ(preference(acceptor("127.0.0.1:0", {.reuse_port = true, .incoming_cpu = 4000})),
+              4000);
+}
+
 TEST_F(Acceptor, APortInUseThrowsAndNamesTheAddress) {
     const acceptor first{inet_address{"127.0.0.1", 0}};
     const inet_address taken = first.local_address();

@@ -5,11 +5,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 #include <vector>
+
+#include <sys/utsname.h>
 
 using namespace coil;
 using namespace std::chrono_literals;
@@ -67,6 +71,51 @@ TEST(NetServe, ServesOnAUnixSocket) {
     runtime rt(2);
     serve_and(rt, net::unix_address::abstract("coil-serve-" + std::to_string(::getpid())), echo, {},
               ask_locally{});
+}
+
+/// Whether the kernel prefers acceptors by SO_INCOMING_CPU.
+bool prefers_by_processor() {
+    ::utsname name{};
+    int major = 0;
+    int minor = 0;
+    return ::uname(&name) == 0 && std::sscanf(name.release, "%d.%d", &major, &minor) == 2 &&
+           major * 100 + minor >= 602;
+}
+
+task<> reconnect(endpoint where) {
+    for (int i = 0; i < 30; ++i) {
+        EXPECT_TRUE(co_await ask(where, "x"));
+    }
+}
+
+TEST(NetServe, AcceptorsPreferTheProcessorOfTheirContext) {
+    runtime_options options;
+    options.contexts = 2;
+    options.pin = true;
+    runtime rt(options);
+    const int first = rt.context(0).options().cpu_affinity;
+    const int second = rt.context(1).options().cpu_affinity;
+    if (first == second || !prefers_by_processor()) {
+        GTEST_SKIP() << "one processor, or a kernel without the preference";
+    }
+    std::atomic<int> known = 0;
+    auto handler = [&](net::socket peer) {
+        const std::optional<int> from = peer.incoming_cpu();
+        if (from == first || from == second) {
+            ++known;
+            EXPECT_EQ(&this_context(), &rt.context(from == first ? 0 : 1));
+        }
+        return echo(std::move(peer));
+    };
+    net::serve_options limits;
+    limits.incoming_cpu = true;
+    serve_and(rt, {"127.0.0.1", 0}, handler, limits,
+              [&](endpoint at, join_handle<void>&) -> task<> {
+                  co_await reconnect(at);
+                  co_await rt.context(1).spawn(reconnect(at));
+                  co_await rt.context(0).spawn(reconnect(at));
+              });
+    EXPECT_GT(known, 0);
 }
 
 TEST(NetServe, AnAddressInUseThrows) {
@@ -335,9 +384,10 @@ TEST(NetServe, ItsMetricsAsText) {
     meter.count_accepted();
     meter.count_closed();
     meter.count_hard_ended(3);
-    EXPECT_EQ(to_string(meter.metrics()),
-              "connections: 2 accepted, 1 open, 0 held back, 0 failed; ended: 0 idle, 0 after the "
-              "grace period, 3 at the hard deadline\n");
+    EXPECT_EQ(
+        to_string(meter.metrics()),
+        "connections: 2 accepted, 1 open, 0 held back, 0 moved, 0 failed; ended: 0 idle, 0 after "
+        "the grace period, 3 at the hard deadline\n");
     std::string page;
     write_prometheus(page, meter.metrics(), {{"server", "chat"}});
     EXPECT_NE(page.find("# TYPE coil_serve_connections gauge\n"

@@ -157,6 +157,23 @@ std::uint64_t play(std::uint64_t seed) {
     return w.trace_hash();
 }
 
+TEST(ServeInAWorld, OptionsForSeveralProcessorsHaveNoEffect) {
+    load seen;
+    const auto meter = std::make_shared<net::serve_meter>();
+    sim::world w(1);
+    net::serve_options o = limits(meter);
+    o.balancing = net::balancing::least_connections;
+    o.incoming_cpu = true;
+    o.acceptor.incoming_cpu = 1;
+    sim::host& server = w.host("server");
+    server.co_spawn(net::serve(80, echo_to(seen), o));
+    auto client = w.host("client").spawn(ask(server.address(80), 1s, 3));
+    w.run_for(1min);
+    ASSERT_TRUE(client.done());
+    EXPECT_EQ(client.get(), 3);
+    EXPECT_EQ(meter->metrics().moved, 0U);
+}
+
 TEST(ServeInAWorld, ASeedReplaysItsRun) {
     for (std::uint64_t seed = 1; seed <= 5; ++seed) {
         EXPECT_EQ(play(seed), play(seed)) << "SEED=" << seed;

@@ -42,7 +42,8 @@ struct io_context_options {
     unsigned registered_buffers = 1024;
     io_backend backend = io_backend::automatic;
     idle_policy idle = idle_policy::spin(std::chrono::microseconds(50));
-    /// The processor to run on while run() or start() is active; -1: any.
+    /// The processor to run on while run() or start() is active; -1: any. The ring and the memory
+    /// of the context are created on that processor, and so in its NUMA node.
     int cpu_affinity = -1;
     /// Additional io_uring setup flags (uring::setup::sqpoll, iopoll); coil's own flags that
     /// conflict with them are dropped. With iopoll the kernel does not signal completions, so such

@@ -2,6 +2,7 @@
 
 #include <coil/context/dispatcher.hpp>
 #include <coil/context/options.hpp>
+#include <coil/context/processors.hpp>
 
 namespace coil {
 
@@ -14,6 +15,8 @@ struct runtime_options {
     io_context_options context = {};
     /// Whether to pin each context to one of the processors that the process may use.
     bool pin = false;
+    /// With `pin`: the order in which the processors are used.
+    processor_order pin_order = processor_order::ascending;
     /// Selects the context of a new top-level task: round_robin(), least_loaded(), or any function.
     /// Empty: round_robin().
     dispatcher_function dispatcher = {};

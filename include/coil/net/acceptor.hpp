@@ -19,6 +19,11 @@ struct acceptor_options {
     bool reuse_port = false;
     /// For a Unix socket: SOCK_STREAM or SOCK_SEQPACKET.
     int unix_type = SOCK_STREAM;
+    /// SO_INCOMING_CPU, for TCP: among acceptors with `reuse_port` that share the port, the kernel
+    /// prefers this one for connections whose packets arrive on this processor (Linux 6.2 and
+    /// later). -1: no preference. A kernel that refuses the option is ignored, and a simulated
+    /// world accepts it without an effect.
+    int incoming_cpu = -1;
 };
 
 #define COIL_ACCEPTOR_ARGUMENTS                                                                    \

@@ -38,6 +38,12 @@ namespace coil::net {
 /// contexts share the handler, so it is called on several threads concurrently. For a Unix socket
 /// there is one acceptor, on the first context.
 ///
+/// With balancing::least_connections, a context that has clearly more connections than another one
+/// hands a new connection over to it, before the handler is called. All limits and the stop apply
+/// to such a connection as to any other. If the server stops while a connection is being handed
+/// over, its handler is still called, and gets the grace period. If the awaiting frame is destroyed
+/// or the runtime is stopped meanwhile, the connection may be closed without a call.
+///
 /// Destroying the awaiting frame, as a runtime's shutdown does, ends the server and its connections
 /// without grace. Listeners on other contexts end asynchronously.
 template <detail::serves_connections On, class Handler>

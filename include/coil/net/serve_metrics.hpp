@@ -17,6 +17,7 @@ struct serve_metrics {
     std::uint64_t accepted = 0;    ///< connections accepted
     std::uint64_t open = 0;        ///< connections that have not ended, including held back ones
     std::uint64_t held_back = 0;   ///< connections that had to wait because of max_connections
+    std::uint64_t moved = 0;       ///< connections handed over to another context
     std::uint64_t failed = 0;      ///< handlers that threw anything but a cancellation
     std::uint64_t idle_ended = 0;  ///< connections cancelled after `idle`
     std::uint64_t grace_ended = 0; ///< connections cancelled after `grace`
@@ -37,6 +38,7 @@ public:
     void count_accepted() noexcept { add(accepted_); }
     void count_closed() noexcept { add(closed_); }
     void count_held_back() noexcept { add(held_back_); }
+    void count_moved() noexcept { add(moved_); }
     void count_failed() noexcept { add(failed_); }
     void count_idle_ended() noexcept { add(idle_ended_); }
     void count_grace_ended(std::uint64_t n) noexcept { add(grace_ended_, n); }
@@ -51,6 +53,7 @@ private:
     total accepted_{0};
     total closed_{0};
     total held_back_{0};
+    total moved_{0};
     total failed_{0};
     total idle_ended_{0};
     total grace_ended_{0};

@@ -12,6 +12,19 @@
 
 namespace coil::net {
 
+/// How the connections of a server on a runtime are distributed over its contexts.
+enum class balancing {
+    /// The kernel hashes the addresses of each connection (SO_REUSEPORT), and the context that
+    /// accepts a connection serves it. With few connections that last long, some contexts may get
+    /// many more than others. A Unix socket has one acceptor, so the first context serves all.
+    kernel,
+    /// As above, but if the accepting context has clearly more connections than the context with
+    /// the fewest, that context serves the new connection. Clearly more means at least two and a
+    /// sixteenth more, or any if that context has none. Only connections of this server count. For
+    /// connections that last long, and for Unix sockets.
+    least_connections,
+};
+
 /// Options of serve().
 struct serve_options {
     /// The maximum number of connections at a time, on all contexts together; 0 counts as 1.
@@ -32,6 +45,13 @@ struct serve_options {
     /// Called on the awaiting context with the address once all contexts listen.
     std::function<void(const endpoint&)> on_listening = {};
     acceptor_options acceptor = {};
+    /// Which context serves a connection.
+    net::balancing balancing = net::balancing::kernel;
+    /// Whether the acceptor of each context that is pinned to a processor (runtime_options::pin)
+    /// prefers the connections whose packets arrive on that processor: the context's processor is
+    /// its acceptor_options::incoming_cpu. If all packets arrive on one processor, as with a
+    /// network card with one queue, that context gets all connections, unless they are balanced.
+    bool incoming_cpu = false;
     /// Counts what the server does, if not null.
     std::shared_ptr<serve_meter> meter = {};
     /// The name of each connection's task, shown by dump_tasks() and in the message of its

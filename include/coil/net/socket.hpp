@@ -23,6 +23,7 @@
 #include <concepts>
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <system_error>
@@ -234,6 +235,10 @@ public:
     io_result set_receive_buffer_size(int bytes) noexcept;
     /// SO_LINGER; a negative time disables it, zero makes close() reset the connection.
     io_result set_linger(std::chrono::seconds time) noexcept;
+    /// SO_INCOMING_CPU: see acceptor_options::incoming_cpu.
+    io_result set_incoming_cpu(int processor) noexcept;
+    /// The processor on which the last packet of the connection arrived; nullopt if unknown.
+    [[nodiscard]] std::optional<int> incoming_cpu() const noexcept;
 
     /// getsockname(2), getpeername(2). They throw std::system_error.
     [[nodiscard]] endpoint local_endpoint() const;
