@@ -2,6 +2,8 @@
 // consumer.
 //
 //     one:    a coil::channel, both coroutines on one context
+//     batch:  like `one`, with send_many() and recv_many() of 64 elements
+//     batched_across: like `across`, with send_many() and recv_many() of 64 elements
 //     many:   like `one`, with four producers and four consumers
 //     turn:   by hand: a coroutine's turn in an intrusive list, the floor of `one` and `many`
 //     across: a coil::channel, two contexts
@@ -13,16 +15,18 @@
 
 #include <coil/coil.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <latch>
+#include <span>
 #include <thread>
 
 namespace {
 
-constexpr const char* names = "one|many|turn|across|ring";
+constexpr const char* names = "one|batch|many|turn|across|batched_across|ring";
 constexpr std::size_t room = 64;
 
 coil::task<> sends(coil::channel<long>& out, long count) {
@@ -35,6 +39,28 @@ coil::task<> sends(coil::channel<long>& out, long count) {
 coil::task<> receives(coil::channel<long>& in, std::uint64_t& sum) {
     while (const auto n = co_await in.recv()) {
         sum += static_cast<std::uint64_t>(*n);
+    }
+}
+
+coil::task<> sends_batches(coil::channel<long>& out, long count) {
+    std::array<long, room> batch{};
+    for (long sent = 0; sent < count;) {
+        const auto n = std::min<long>(room, count - sent);
+        for (long i = 0; i < n; ++i) {
+            batch[static_cast<std::size_t>(i)] = ++sent;
+        }
+        std::span<long> rest(batch.data(), static_cast<std::size_t>(n));
+        co_await out.send_many(rest);
+    }
+    out.close();
+}
+
+coil::task<> receives_batches(coil::channel<long>& in, std::uint64_t& sum) {
+    std::array<long, room> batch{};
+    while (const std::size_t n = co_await in.recv_many(batch)) {
+        for (std::size_t i = 0; i < n; ++i) {
+            sum += static_cast<std::uint64_t>(batch[i]);
+        }
     }
 }
 
@@ -164,13 +190,14 @@ int on_two_threads(const variants::options& o, Produce produce, Consume consume)
 
 int main(int argc, char** argv) {
     const variants::options o = variants::parse(argc, argv, names);
-    if (o.variant == "one") {
+    const bool batched = o.variant == "batch" || o.variant == "batched_across";
+    if (o.variant == "one" || o.variant == "batch") {
         pin_this_thread(o.cpus[0]);
         coil::channel<long> ch(room);
         std::uint64_t sum = 0;
         coil::io_context ctx;
-        ctx.co_spawn(receives(ch, sum));
-        ctx.co_spawn(sends(ch, o.count));
+        ctx.co_spawn(batched ? receives_batches(ch, sum) : receives(ch, sum));
+        ctx.co_spawn(batched ? sends_batches(ch, o.count) : sends(ch, o.count));
         const sync_bench::stopwatch watch;
         ctx.run();
         return check(sum, o.count) + watch.report(o.count);
@@ -185,15 +212,15 @@ int main(int argc, char** argv) {
         floor_::ready.run();
         return watch.report(o.count);
     }
-    if (o.variant == "across") {
+    if (o.variant == "across" || o.variant == "batched_across") {
         coil::channel<long> ch(room);
         coil::io_context from;
         coil::io_context to;
-        from.co_spawn(sends(ch, o.count));
+        from.co_spawn(batched ? sends_batches(ch, o.count) : sends(ch, o.count));
         return on_two_threads(
             o, [&] { from.run(); },
             [&](std::uint64_t& sum) {
-                to.co_spawn(receives(ch, sum));
+                to.co_spawn(batched ? receives_batches(ch, sum) : receives(ch, sum));
                 to.run();
             });
     }

@@ -2,9 +2,12 @@
 
 #include <coil/coil.hpp>
 
+#include <array>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
+#include <span>
+#include <vector>
 
 #if COIL_CASE == 1 // broadcast_of_unique
 // expect: recv() copies the element, which cannot be copied: recv_shared() returns a pointer to it
@@ -193,4 +196,90 @@ struct element {
 };
 
 coil::channel<element> elements;
+#endif
+
+#if COIL_CASE == 16 // receives_into_temporary
+// expect: the elements would be destroyed with the temporary: pass a named array, vector or span
+
+coil::task<> caller(coil::channel<int>& ch) {
+#if defined(COIL_EXPECT_OK)
+    std::vector<int> into(16);
+    static_cast<void>(co_await ch.recv_many(into));
+#else
+    static_cast<void>(co_await ch.recv_many(std::vector<int>(16)));
+#endif
+}
+#endif
+
+#if COIL_CASE == 17 // sends_vector
+// expect: pass a std::span variable of the elements, which then contains what was not sent
+
+coil::task<> caller(coil::channel<int>& ch) {
+    std::vector<int> elements(16);
+#if defined(COIL_EXPECT_OK)
+    std::span rest(elements);
+    co_await ch.send_many(rest);
+#else
+    co_await ch.send_many(elements);
+#endif
+}
+#endif
+
+#if COIL_CASE == 18 // sends_temporary
+// expect: pass a std::span variable of the elements, which then contains what was not sent
+
+coil::task<> caller(coil::channel<int>& ch) {
+#if defined(COIL_EXPECT_OK)
+    std::array elements{1, 2, 3};
+    std::span<int> rest(elements);
+    co_await ch.send_many(rest);
+#else
+    co_await ch.send_many(std::vector<int>{1, 2, 3});
+#endif
+}
+#endif
+
+#if COIL_CASE == 19 // forgotten_await_recv_many
+// expect: did you forget to co_await?
+
+coil::task<> caller(coil::channel<int>& ch, std::span<int> into) {
+#if defined(COIL_EXPECT_OK)
+    const std::size_t n = co_await ch.recv_many(into);
+#else
+    const std::size_t n = ch.recv_many(into);
+    co_return;
+#endif
+    static_cast<void>(n);
+}
+#endif
+
+#if COIL_CASE == 20 // forgotten_await_send_many
+// expect: did you forget to co_await?
+
+coil::task<> caller(coil::channel<int>& ch, std::span<int>& rest) {
+#if defined(COIL_EXPECT_OK)
+    co_await ch.send_many(rest);
+#else
+    ch.send_many(rest);
+    co_return;
+#endif
+}
+#endif
+
+#if COIL_CASE == 21 // throwing_assignment
+// expect: recv_many() assigns to elements: the move assignment must not throw
+
+struct element {
+    element() = default;
+    element(element&&) noexcept = default;
+#if defined(COIL_EXPECT_OK)
+    element& operator=(element&&) noexcept { return *this; }
+#else
+    element& operator=(element&&) { return *this; }
+#endif
+};
+
+coil::task<> caller(coil::channel<element>& ch, std::span<element> into) {
+    static_cast<void>(co_await ch.recv_many(into));
+}
 #endif

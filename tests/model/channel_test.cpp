@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
+#include <vector>
 
 namespace {
 
@@ -20,6 +22,10 @@ using namespace coil_model;
 struct payload {
     explicit payload(int n) : number(n) {}
     payload(payload&& other) noexcept : number(other.number.get()) {}
+    payload& operator=(payload&& other) noexcept {
+        number = other.number.get();
+        return *this;
+    }
     plain<int> number;
 };
 
@@ -179,6 +185,70 @@ struct sends_of_one_context : shared<Change, Room> {
         }
     }
     void after() {}
+};
+
+/// Each send and receive is followed by a pass over the ring, as in a batch.
+template <class Change, std::size_t Room, int Count>
+struct in_batches : shared<Change, Room> {
+    static constexpr int threads = 2;
+
+    typename one_to_one<Change, Room, Count>::sender senders[Count];
+    typename one_to_one<Change, Room, Count>::receiver receivers[Count];
+
+    void thread(unsigned number) {
+        std::vector<payload> batch;
+        for (int i = 0; i < Count; ++i) {
+            batch.emplace_back(number == 0 ? i + 1 : 0);
+        }
+        const std::span<payload> all(batch);
+        for (std::size_t i = 0; i < all.size();) {
+            const int expected = static_cast<int>(i) + 1;
+            if (number == 0) {
+                require(this->send(senders[i], expected), "it is not closed");
+                ++i;
+                i += this->ch.push_many(all.subspan(i));
+            } else {
+                require(this->receive(receivers[i]) == expected, "in order");
+                ++i;
+                const std::size_t more = this->ch.pop_many(all.subspan(i));
+                for (std::size_t k = 0; k < more; ++k, ++i) {
+                    require(all[i].number.get() == static_cast<int>(i) + 1, "in order");
+                }
+            }
+        }
+    }
+    void after() {}
+};
+
+/// Closed while a batch is sent: what was sent is received.
+template <class Change>
+struct batch_closed_across : shared<Change, 2> {
+    static constexpr int threads = 3;
+
+    entry<Change> sender{0, true};
+    entry<Change> receivers[3]{{1, false}, {1, false}, {1, false}};
+    int sent = 0;
+    int received = 0;
+
+    void thread(unsigned number) {
+        if (number == 0) {
+            payload last(2);
+            if (this->send(sender, 1)) {
+                sent = 1 + static_cast<int>(this->ch.push_many({&last, 1}));
+            }
+        } else if (number == 1) {
+            for (auto& r : receivers) {
+                if (this->receive(r) == 0) {
+                    return;
+                }
+                payload more(0);
+                received += 1 + static_cast<int>(this->ch.pop_many({&more, 1}));
+            }
+        } else {
+            this->ch.close();
+        }
+    }
+    void after() { require(sent == received, "what was sent was received"); }
 };
 
 /// The receiver gives up while the element arrives.
@@ -345,6 +415,21 @@ TEST(ChannelModelG1, ClosedWhileAnElementGoesIn_OneInterruption) {
     expect_no_failure<closed_across<quick>>(at_random{20'000});
 }
 
+TEST(ChannelModelG1, BatchesThroughTwo_OneInterruption) {
+    expect_proof<in_batches<quick, 2, 2>>(at_most{1});
+    expect_no_failure<in_batches<quick, 2, 4>>(at_random{2'000});
+}
+TEST(ChannelModelG1, BatchesThroughOne_RandomInterruptions) {
+    expect_no_failure<in_batches<quick, 1, 3>>(at_random{2'000});
+}
+TEST(ChannelModelG1, ClosedWhileABatchGoesIn_RandomInterruptions) {
+    expect_no_failure<batch_closed_across<quick>>(at_random{10'000});
+}
+TEST(ChannelModelG1, BiasedBatchesThroughTwo_OneInterruption) {
+    expect_proof<in_batches<biased<>, 2, 2>>(at_most{1});
+    expect_no_failure<in_batches<biased<>, 2, 4>>(at_random{2'000});
+}
+
 TEST(ChannelModelG1, BiasedOneThroughOne_TwoInterruptions) {
     expect_proof<one_to_one<biased<>, 1, 1>>(at_most{2});
     expect_no_failure<one_to_one<biased<>, 1, 1>>(at_random{10'000});
@@ -381,6 +466,10 @@ TEST(ChannelModelCanary, MarksAndClaimsWithoutACommonOrder) {
 }
 TEST(ChannelModelCanary, CellsThatOrderNothing) {
     expect_found<one_to_one<relaxed<call::store>, 1, 1>>(rl::test_result_data_race, at_most{3});
+    expect_found<in_batches<relaxed<call::store>, 2, 2>>(rl::test_result_data_race, at_most{2});
+}
+TEST(ChannelModelCanary, MarksAndClaimsOfBatchesWithoutACommonOrder) {
+    expect_found<in_batches<no_common_order, 2, 2>>(rl::test_result_deadlock, at_random{100'000});
 }
 TEST(ChannelModelCanary, CombiningLocksThatOrderNothing) {
     using weak = relaxed<call::compare_weak>;

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <new>
 #include <numeric>
+#include <span>
 
 #if COIL_SANITIZED
 
@@ -135,6 +136,27 @@ TEST(ChannelMemory, G6_ADiscardedReceiverLosesNothing) {
         }
         out_of_memory = false;
         check_kept(ch, 2);
+    }());
+}
+
+TEST(ChannelMemory, G6_ABatchWithoutMemoryKeepsWhatWasNotSent) {
+    run([]() -> task<> {
+        channel<large> ch(unbounded);
+        std::vector<large> values;
+        for (int i = 1; i <= 3; ++i) {
+            values.emplace_back(i);
+        }
+        std::span rest(values);
+        out_of_memory = true;
+        try {
+            co_await ch.send_many(rest);
+            ADD_FAILURE() << "send_many() returned although there was no memory";
+        } catch (const std::bad_alloc&) {
+        }
+        out_of_memory = false;
+        EXPECT_EQ(rest.size(), 3U);
+        co_await ch.send_many(rest);
+        check_kept(ch, 3);
     }());
 }
 

@@ -2,7 +2,9 @@
 
 #include <coil/base/exchange.hpp>
 #include <coil/core/awaitable.hpp>
+#include <coil/core/task.hpp>
 #include <coil/sync/detail/channel_awaiters.hpp>
+#include <coil/sync/detail/channel_batches.hpp>
 #include <coil/sync/detail/channel_core.hpp>
 #include <coil/sync/detail/waiter.hpp>
 
@@ -10,6 +12,8 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <ranges>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -92,6 +96,48 @@ public:
     auto recv() noexcept {
         return detail::sync_awaitable<detail::receive_awaiter<T>, detail::channel_core<T>>(core_);
     }
+
+    /// Sends all elements of `rest`, in order, as send() would do one after the other. Waits while
+    /// the channel is full. Removes each element that was sent from `rest`:
+    ///
+    ///     std::span<job> rest(jobs);
+    ///     co_await ch.send_many(rest);
+    ///
+    /// If it throws, or if its coroutine is destroyed, the elements in `rest` have not been sent
+    /// and have their values. (An element is moved out of `rest` while it waits for space.) It
+    /// throws what send() throws. `rest` and the elements must outlive the await, and must not be
+    /// used until it has ended. Elements that others send may come in between. co_await returns
+    /// void.
+    COIL_CORO_WRAPPER task<> send_many(std::span<T>& rest COIL_LIFETIMEBOUND) {
+        return detail::send_many<T>(core_, rest);
+    }
+    /// Waits until there is an element, or the channel is closed, and then takes up to
+    /// `into.size()` elements that are available without waiting. Assigns them to the first objects
+    /// of `into` in the order in which they were sent. co_await returns their number; 0 means that
+    /// the channel is closed and drained, or that `into` is empty.
+    ///
+    ///     std::array<job, 64> jobs;
+    ///     while (const std::size_t n = co_await ch.recv_many(jobs))
+    ///         process(std::span(jobs).first(n));
+    ///
+    /// If it throws, it has taken nothing. It throws what recv() throws. `into` is written when the
+    /// coroutine resumes, not before; it must outlive the await. The assignment of a T must not
+    /// throw and must not use the channel.
+    auto recv_many(std::span<T> into) noexcept {
+        static_assert(std::is_nothrow_move_assignable_v<T>,
+                      "recv_many() assigns to elements: the move assignment must not throw");
+        return detail::receive_many_awaitable<T>(core_, into);
+    }
+    /// Produce readable compiler errors.
+    template <std::ranges::range R>
+        requires(!std::same_as<R, std::span<T>&>)
+    task<> send_many(R&&) COIL_DELETE(
+        "pass a std::span variable of the elements, which then contains what was not sent: "
+        "std::span<T> rest(elements); co_await c.send_many(rest)");
+    template <std::ranges::range R>
+        requires(!std::is_lvalue_reference_v<R> && !std::ranges::borrowed_range<R>)
+    task<> recv_many(R&&) COIL_DELETE(
+        "the elements would be destroyed with the temporary: pass a named array, vector or span");
 
     /// Does not wait. Returns true if the value was sent. Returns false, with the value
     /// unchanged, if the channel is full or closed; is_closed() then tells which, because a closed

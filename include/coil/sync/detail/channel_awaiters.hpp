@@ -90,6 +90,9 @@ public:
         return std::move(this->value);
     }
 
+protected:
+    [[nodiscard]] channel_core<T>& source() noexcept { return core_; }
+
 private:
     friend class sync_awaiter<receive_awaiter<T>, channel_entry<T>>;
     static constexpr waited_object waits_for = waited_object::channel_receive;
@@ -139,7 +142,15 @@ public:
     send_awaiter(channel_core<T>& target, T&& value)
         : sync_awaiter<send_awaiter<T>, channel_entry<T>>(std::move(value)), core_(target) {
         if (core_.is_unbounded()) [[unlikely]] {
-            allocate();
+            put_into(std::make_unique<channel_element<T>>());
+        }
+    }
+    /// `node` is null unless the channel is unbounded.
+    send_awaiter(channel_core<T>& target, T&& value,
+                 std::unique_ptr<channel_element<T>> node) noexcept
+        : sync_awaiter<send_awaiter<T>, channel_entry<T>>(std::move(value)), core_(target) {
+        if (node != nullptr) [[unlikely]] {
+            put_into(std::move(node));
         }
     }
     ~send_awaiter() {
@@ -168,6 +179,20 @@ public:
         }
     }
 
+protected:
+    /// Ends the wait. Returns whether the value was not sent.
+    [[nodiscard]] bool was_refused() noexcept {
+        if (this->is_untouched()) [[likely]] {
+            return false;
+        }
+        this->end_wait();
+        return this->was_cancelled() || this->closed;
+    }
+    /// Precondition: was_refused().
+    [[nodiscard]] T& unsent() noexcept {
+        return this->element ? *this->element->value : *this->value;
+    }
+
 private:
     friend class sync_awaiter<send_awaiter<T>, channel_entry<T>>;
     static constexpr waited_object waits_for = waited_object::channel_send;
@@ -178,9 +203,10 @@ private:
         this->end_wait();
         this->end_details();
     }
-    [[gnu::noinline]] void allocate() {
+    [[gnu::noinline]] void put_into(std::unique_ptr<channel_element<T>> node) noexcept {
         this->touch_once();
-        this->element = std::make_unique<channel_element<T>>(std::move(*this->value));
+        node->value.emplace(std::move(*this->value));
+        this->element = std::move(node);
         this->value.reset();
     }
 

@@ -1,8 +1,9 @@
 #pragma once
 
 #include <coil/base/exchange.hpp>
-#include <coil/core/detail/frame_allocator.hpp>
+#include <coil/base/minmax.hpp>
 #include <coil/sync/detail/bias.hpp>
+#include <coil/sync/detail/channel_element.hpp>
 #include <coil/sync/detail/ring.hpp>
 #include <coil/sync/detail/wait_queue.hpp>
 
@@ -10,25 +11,10 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
-#include <type_traits>
+#include <span>
 #include <utility>
 
 namespace coil::detail {
-
-/// Allocated by operator new.
-struct heap_allocated {};
-
-/// A separately allocated element: of an unbounded channel, or one that a receiver gave back. A
-/// receiver allocates it before it takes an element that it might give back, so that giving back
-/// cannot fail.
-template <class T, class Allocated = frame_allocated>
-struct channel_element
-    : std::conditional_t<(alignof(std::optional<T>) > frame_alignment), heap_allocated, Allocated> {
-    channel_element() noexcept = default;
-    explicit channel_element(T&& v) noexcept : value(std::move(v)) {}
-    std::optional<T> value;
-    channel_element* next = nullptr;
-};
 
 /// The state of a channel. Elements are first in `elements_`, which the combining lock protects,
 /// then in `ring_`, which any thread uses without the lock as long as `marks_` says that there are
@@ -95,6 +81,16 @@ public:
     /// true if the value was sent. If it returns false, the caller calls attempt() next.
     [[nodiscard, gnu::always_inline]] bool push_now(Entry& e) noexcept {
         return try_push_from([&]() -> T& { return *e.value; }) == ring_result::done;
+    }
+    /// Moves the first values into the ring, in one pass over it. Returns their number, which is 0
+    /// if attempt() decides.
+    [[nodiscard]] std::size_t push_many(std::span<T> values) noexcept {
+        return is_closed() ? 0 : in_one_pass([&] { return ring_.push_many(pass_of(values)); });
+    }
+    /// Assigns elements of the ring to the first objects of `into`, in one pass over it. Returns
+    /// their number, which is 0 if attempt() decides.
+    [[nodiscard]] std::size_t pop_many(std::span<T> into) noexcept {
+        return in_one_pass([&] { return ring_.pop_many(pass_of(into)); });
     }
     /// The second step: attempt_locked(), with at most `attempts` attempts to acquire the lock.
     /// Returns true if the await is complete. If it returns false, possibly only because the lock
@@ -166,6 +162,27 @@ private:
     static constexpr unsigned has_elements = 4;
     static constexpr unsigned no_ring = 8;     // always, if there is no ring
     static constexpr unsigned enqueueing = 16; // a counter in the bits from here up
+
+    /// Bounds the time for which a pass of a batch keeps other threads waiting.
+    [[nodiscard]] static std::span<T> pass_of(std::span<T> all) noexcept {
+        constexpr std::size_t most = 64;
+        return all.first(min(all.size(), most));
+    }
+
+    template <class Pass>
+    [[nodiscard, gnu::always_inline]] std::size_t in_one_pass(Pass pass) noexcept {
+        const bool is_owner = bias_.try_enter_fast(Waiter::this_user());
+        if (!is_owner && (!bias_.is_shared() || is_marked())) {
+            return 0;
+        }
+        const std::size_t count = pass();
+        if (is_owner) {
+            bias_.leave();
+        } else if (count > 0 && marks_.load(std::memory_order_seq_cst) != 0) [[unlikely]] {
+            serve_others();
+        }
+        return count;
+    }
 
     /// Called in a section.
     void add_marks(unsigned change) noexcept {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <coil/base/minmax.hpp>
 #include <coil/core/detail/atomics.hpp>
 
 #include <atomic>
@@ -7,6 +8,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -170,6 +172,19 @@ public:
         }
     }
 
+    /// Moves the first values into the ring until it is full. Returns their number. On a shared
+    /// ring, claims all cells at once; it may then return 0 although the ring is not full. The ring
+    /// may be private.
+    [[nodiscard]] std::size_t push_many(std::span<T> values) noexcept {
+        return is_private() ? push_private_many(values) : push_shared_many(values);
+    }
+    /// Assigns elements to the first objects of `into` until the ring is empty. Returns their
+    /// number. On a shared ring, claims all elements at once; it may then return 0 although the
+    /// ring is not empty. The ring may be private.
+    [[nodiscard]] std::size_t pop_many(std::span<T> into) noexcept {
+        return is_private() ? pop_private_many(into) : pop_shared_many(into);
+    }
+
     /// Like push(), but returns would_block only if the ring is full: waits for a push() or pop()
     /// on another thread that has claimed the cell. The ring may be private.
     [[nodiscard]] ring_result push_unless_full(T& value) noexcept {
@@ -233,6 +248,90 @@ private:
     [[nodiscard]] bool is_full() const noexcept {
         return (tail_.load(std::memory_order_seq_cst) & ~closed_) - lap(closed_) ==
                head_.load(std::memory_order_seq_cst);
+    }
+    [[nodiscard]] std::size_t push_private_many(std::span<T> values) noexcept {
+        if ((tail_.load(std::memory_order_relaxed) & closed_) != 0) {
+            return 0;
+        }
+        const std::size_t before = elements_.load(std::memory_order_relaxed);
+        const std::size_t count = min(values.size(), capacity_ - before);
+        cell* to = free_;
+        for (std::size_t i = 0; i < count; ++i) {
+            std::construct_at(std::addressof(to->value), std::move(values[i]));
+            to = following(to);
+            free_ = to;
+            elements_.store(before + i + 1, std::memory_order_relaxed);
+        }
+        return count;
+    }
+    [[nodiscard]] std::size_t pop_private_many(std::span<T> into) noexcept {
+        const std::size_t before = elements_.load(std::memory_order_relaxed);
+        const std::size_t count = min(into.size(), before);
+        cell* from = first_;
+        for (std::size_t i = 0; i < count; ++i) {
+            cell* const taken = from;
+            from = following(from);
+            first_ = from;
+            elements_.store(before - i - 1, std::memory_order_relaxed);
+            into[i] = std::move(taken->value);
+            std::destroy_at(std::addressof(taken->value));
+        }
+        return count;
+    }
+    [[nodiscard]] std::size_t push_shared_many(std::span<T> values) noexcept {
+        const std::size_t closed = closed_;
+        std::size_t tail = tail_.load(std::memory_order_relaxed);
+        std::size_t end = 0;
+        std::size_t count = 0;
+        do {
+            count = 0;
+            end = tail;
+            while (count < values.size() && (end & closed) == 0 && stamp_at(end) == end) {
+                end = after(end, closed);
+                ++count;
+            }
+            if (count == 0) {
+                return 0;
+            }
+        } while (!tail_.compare_exchange_weak(tail, end, std::memory_order_seq_cst,
+                                              std::memory_order_relaxed));
+        for (std::size_t i = 0; i < count; ++i) {
+            cell& c = cells_[tail & (closed - 1)];
+            std::construct_at(std::addressof(c.value), std::move(values[i]));
+            c.stamp.store(tail + 1, std::memory_order_release);
+            tail = after(tail, closed);
+        }
+        return count;
+    }
+    [[nodiscard]] std::size_t pop_shared_many(std::span<T> into) noexcept {
+        const std::size_t closed = closed_;
+        std::size_t head = head_.load(std::memory_order_relaxed);
+        std::size_t end = 0;
+        std::size_t count = 0;
+        do {
+            count = 0;
+            end = head;
+            while (count < into.size() && stamp_at(end) == end + 1) {
+                end = after(end, closed);
+                ++count;
+            }
+            if (count == 0) {
+                return 0;
+            }
+        } while (!head_.compare_exchange_weak(head, end, std::memory_order_seq_cst,
+                                              std::memory_order_relaxed));
+        for (std::size_t i = 0; i < count; ++i) {
+            cell& c = cells_[head & (closed - 1)];
+            into[i] = std::move(c.value);
+            std::destroy_at(std::addressof(c.value));
+            c.stamp.store(head + lap(closed), std::memory_order_release);
+            head = after(head, closed);
+        }
+        return count;
+    }
+
+    [[nodiscard]] std::size_t stamp_at(std::size_t position) const noexcept {
+        return cells_[position & (closed_ - 1)].stamp.load(std::memory_order_acquire);
     }
     /// Whether another thread must access the cell first.
     static bool is_behind(std::size_t stamp, std::size_t position) noexcept {
