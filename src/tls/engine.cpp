@@ -91,6 +91,9 @@ step engine::handshake() noexcept {
     if (!established_) {
         established_ = true;
         wants_large_ = false;
+        // In TLS 1.2 the output is the server's Finished message, for which the client waits.
+        only_tickets_ = has_output() && side_ == side::server && !kernel_ &&
+                        SSL_version(ssl_) == TLS1_3_VERSION;
         if (kernel_ && !kernel_->active()) {
             kernel_->refuse("OpenSSL does not hand the keys of this cipher to a kernel");
         }

@@ -185,6 +185,7 @@ bool engine::append_output(const char* from, std::size_t size) noexcept {
         no_memory_ = true;
         return false;
     }
+    only_tickets_ = false;
     return pending_.append(from, size);
 }
 

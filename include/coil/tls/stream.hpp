@@ -75,7 +75,8 @@ public:
     COIL_CORO_WRAPPER task<io_result> handshake(std::string name) {
         return detail::connect(*c_, std::move(name));
     }
-    /// A server's handshake: 0. -EINVAL with the context of a client.
+    /// A server's handshake: 0. -EINVAL with the context of a client. The session tickets of
+    /// TLS 1.3 are sent with the first data or close_notify, or before a read waits for the peer.
     COIL_CORO_WRAPPER task<io_result> accept() { return detail::accept(*c_); }
 
     /// byte_stream: bytes read; 0 after the peer's close_notify.

@@ -182,11 +182,11 @@ task<io_result> establish(connection<Transport>& c) {
             }
             continue;
         }
-        if (c.engine.has_output()) {
-            // The output is the last flight, or an alert. Sending a server's session tickets fails
-            // if the peer has closed immediately after sending its request, but the request can
-            // still be read. Therefore only a cancellation is reported here; the next call reports
-            // any other error.
+        if (c.engine.has_output() && !c.engine.output_can_wait()) {
+            // The output is the last flight, or an alert. Sending session tickets, which a kernel
+            // that encrypts does not let wait, fails if the peer has closed immediately after
+            // sending its request, but the request can still be read. Therefore only a cancellation
+            // is reported here; the next call reports any other error.
             const int sent = co_await flush(c);
             if (s.result >= 0 && sent == -ECANCELED) {
                 co_return io_result(sent);
@@ -241,7 +241,7 @@ task<io_result> read(connection<Transport>& c, mutable_buffer to) {
         const unsigned seen = c.engine.inputs();
         const step s = c.engine.read(to);
         if constexpr (sends_without_waiting<Transport>) {
-            if (c.engine.has_output()) {
+            if (c.engine.has_output() && (s.wants_input || !c.engine.output_can_wait())) {
                 co_await flush_without_waiting(c);
             }
         }
@@ -270,9 +270,9 @@ task<io_result> read(connection<Transport>& c, mutable_buffer to) {
 
 template <class Transport>
 task<io_result> write(connection<Transport>& c, const_buffer from) {
-    if (c.engine.has_output()) {
+    if (c.engine.has_output() && !c.engine.output_can_wait()) {
         // Output of an earlier call that was cancelled or failed: no data is accepted before it is
-        // sent.
+        // sent. (Session tickets are sent with the data.)
         const int sent = co_await flush(c);
         if (sent < 0) {
             co_return io_result(sent);

@@ -66,6 +66,9 @@ public:
     [[nodiscard]] bool has_output() const noexcept {
         return !sending_.empty() || !pending_.empty();
     }
+    /// Whether the output is only a server's session tickets, which the peer does not wait for.
+    /// They are sent with the next output, or before this side waits for input.
+    [[nodiscard]] bool output_can_wait() const noexcept { return only_tickets_; }
     /// The next bytes to send. They stay in place until sent(), even if more output is appended.
     /// Called by the owner of `send_lock`.
     [[nodiscard]] const_buffer output() noexcept;
@@ -155,6 +158,7 @@ private:
     bool wants_large_ = true; // a handshake receives several kilobytes
     bool input_ended_ = false;
     bool no_memory_ = false;
+    bool only_tickets_ = false; // nothing was appended to the output after the tickets
     std::array<std::byte, small_input> small_;
 };
 
