@@ -107,11 +107,12 @@ void event_loop::refuse_unwanted_functions() noexcept {
 void event_loop::abandon_remote_children() noexcept {
     deliver_inbox();
     tasks_.hold_back();
-    destructor_waits_.run_aside([this]() noexcept {
-        tasks_.destroy_if([](const promise_base& task) noexcept {
-            return task.owner().is_remote_child && !destructor_waits::use_of_task::exists(task);
-        });
-    });
+    const auto is_due = [](const promise_base& task) noexcept {
+        return task.owner().is_remote_child && !destructor_waits::use_of_task::exists(task);
+    };
+    while (tasks_.has_any(is_due)) {
+        destructor_waits_.run_aside([this, is_due]() noexcept { tasks_.destroy_if(is_due); });
+    }
 }
 
 namespace {

@@ -6,7 +6,6 @@
 #include <coil/context/detail/kill_requests.hpp>
 #include <coil/context/detail/remote_child.hpp>
 
-#include <bit>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -91,9 +90,10 @@ void kill_requests::process(event_loop& loop) noexcept {
         if (!waits_.any_aside()) {
             break;
         }
+        owners.reset(); // frames are destroyed from here on
         loop.refuse_unwanted();
         event_loop::service_idle_loops();
-        waits_.resume_aside(std::has_single_bit(waited));
+        waits_.resume_aside();
         if (waits_.any_aside()) {
             loop.wait_for_messages(++waited > often);
         }
@@ -121,8 +121,11 @@ bool kill_requests::may_be_destroyed_between_turns(
 }
 
 bool kill_requests::may_be_destroyed_in_wait(const remote_child_owner& child) const noexcept {
-    return between_turns_ || child.came() == waits_.epoch() ||
-           waits_.contain(&child.kill_request()) || child.is_released(waits_);
+    if (between_turns_) { // but a nursery that is being destroyed may be this task's
+        return waits_.nurseries() == nullptr || waits_.is_because_of_any(&child.kill_request());
+    }
+    return child.came() == waits_.epoch() || waits_.contain(&child.kill_request()) ||
+           child.is_released(waits_);
 }
 
 void kill_requests::process_arrived() noexcept {

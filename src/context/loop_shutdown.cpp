@@ -6,7 +6,6 @@
 #include <coil/context/runtime.hpp>
 #include <coil/uring/prep.hpp>
 
-#include <bit>
 #include <chrono>
 #include <cstdint>
 
@@ -199,7 +198,7 @@ turn_report loop_shutdown::turn() noexcept {
 bool loop_shutdown::destroy_free_tasks() noexcept {
     if (loop_.tasks_.away() == nullptr && !loop_.destructor_waits_.any_aside()) {
         const bool any = !loop_.tasks_.empty();
-        while (!loop_.tasks_.empty()) {
+        while (!loop_.tasks_.empty() && !loop_.destructor_waits_.any_aside()) {
             clear_ready();
             loop_.tasks_.destroy_newest();
         }
@@ -208,7 +207,7 @@ bool loop_shutdown::destroy_free_tasks() noexcept {
     bool any = destroy_listed();
     for (int waited = 0; loop_.destructor_waits_.any_aside();) {
         any = true;
-        loop_.destructor_waits_.resume_aside(std::has_single_bit(static_cast<unsigned>(waited)));
+        loop_.destructor_waits_.resume_aside();
         if (loop_.destructor_waits_.any_aside()) {
             wait(waited);
             clear_ready();

@@ -4,12 +4,14 @@
 #include <coil/base/minmax.hpp>
 #include <coil/context/detail/side_stacks.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <new>
 
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__)
 #define COIL_ASAN_STACKS 1
@@ -33,10 +35,17 @@ namespace coil::detail {
 
 namespace {
 
-constexpr std::size_t page = 4096;
+std::int64_t now_ns() noexcept {
+    return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+}
 
-/// As large as the stack of a thread, because destructors of the program run here. Only pages that
-/// are used take memory.
+std::size_t page_size() noexcept {
+    static const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    return size;
+}
+
+/// As large as the stack of a thread usually is, because destructors of the program run here. Only
+/// pages that are used take memory.
 std::size_t stack_size() noexcept {
     constexpr std::size_t usual = std::size_t{8} << 20U;
     constexpr std::size_t least = std::size_t{256} << 10U;
@@ -44,6 +53,7 @@ std::size_t stack_size() noexcept {
     if (::getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur > usual) {
         return usual;
     }
+    const std::size_t page = page_size();
     return coil::detail::max(static_cast<std::size_t>(limit.rlim_cur) / page * page, least);
 }
 
@@ -115,13 +125,13 @@ class side_stacks::stack {
 public:
     /// Null without memory.
     static stack* create() noexcept {
-        const std::size_t size = stack_size() + page;
+        const std::size_t size = stack_size() + page_size();
         void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
         if (memory == MAP_FAILED) {
             return nullptr;
         }
-        if (::mprotect(memory, page, PROT_NONE) != 0) {
+        if (::mprotect(memory, page_size(), PROT_NONE) != 0) {
             ::munmap(memory, size);
             return nullptr;
         }
@@ -140,8 +150,8 @@ public:
         function_ = f;
         argument_ = argument;
         ended_ = false;
-        std::construct_at(&sanitizer_.value, memory_, size_ - room_for_this);
-        here_.prepare(bottom(), size_ - page - room_for_this, &begin, this);
+        std::construct_at(&sanitizer_.value, bottom(), usable());
+        here_.prepare(bottom(), usable(), &begin, this);
     }
     /// Called by the host: returns when the stack waits or has ended.
     void enter() noexcept {
@@ -164,6 +174,11 @@ public:
     }
     [[nodiscard]] bool is_over() const noexcept { return is_over_(waits_for_); }
     [[nodiscard]] bool has_ended() const noexcept { return ended_; }
+    /// Returns the memory of an unused stack to the system, except for what most destructors need.
+    void shrink() noexcept {
+        constexpr std::size_t kept = std::size_t{64} << 10U;
+        ::madvise(bottom(), (usable() - kept) / page_size() * page_size(), MADV_DONTNEED);
+    }
 
     stack* next = nullptr;
 
@@ -176,7 +191,10 @@ private:
     ~stack() = default;
 
     [[nodiscard]] std::byte* bottom() const noexcept {
-        return static_cast<std::byte*>(memory_) + page;
+        return static_cast<std::byte*>(memory_) + page_size();
+    }
+    [[nodiscard]] std::size_t usable() const noexcept {
+        return size_ - page_size() - room_for_this;
     }
     static void begin(void* argument) noexcept {
         auto& self = *static_cast<stack*>(argument);
@@ -243,6 +261,7 @@ void side_stacks::enter(stack& one) noexcept {
     if (!one.has_ended()) {
         one.next = std::exchange(waiting_, &one);
     } else if (free_ == nullptr) {
+        one.shrink();
         free_ = &one;
     } else {
         stack::destroy(&one);
@@ -253,6 +272,19 @@ void side_stacks::enter(stack& one) noexcept {
 void side_stacks::wait(predicate is_over, const void* argument) noexcept {
     COIL_ASSERT(is_here());
     running_->leave(is_over, argument);
+}
+
+void side_stacks::resume() noexcept {
+    constexpr std::int64_t least_ns = 125'000; // an eighth of the shortest pause
+    if (waiting_ == nullptr) {
+        return;
+    }
+    const std::int64_t begin = now_ns();
+    const bool all = visits_.is_due(begin);
+    enter_each(all);
+    if (all) {
+        visits_.visited(begin, coil::detail::max(now_ns(), begin + least_ns));
+    }
 }
 
 void side_stacks::enter_each(bool all) noexcept {

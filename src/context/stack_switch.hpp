@@ -15,6 +15,12 @@
 #include <ucontext.h>
 #endif
 
+#if defined(__clang__)
+#define COIL_OPAQUE_CALL gnu::noinline
+#else // GCC would use registers that the body seems not to change
+#define COIL_OPAQUE_CALL gnu::noinline, gnu::noipa
+#endif
+
 namespace coil::detail {
 
 #if COIL_SWITCHES_STACKS
@@ -51,8 +57,8 @@ private:
     };
     static_assert(sizeof(initial_content) % 16 == 0);
 
-    [[gnu::naked, gnu::noinline]] static void exchange_stacks(void** /*from*/,
-                                                              void* /*to*/) noexcept {
+    [[gnu::naked, COIL_OPAQUE_CALL]] static void exchange_stacks(void** /*from*/,
+                                                                 void* /*to*/) noexcept {
         asm volatile("pushq %rbp\n\t"
                      "pushq %rbx\n\t"
                      "pushq %r12\n\t"
@@ -75,7 +81,7 @@ private:
                      "popq %rbp\n\t"
                      "retq");
     }
-    [[gnu::naked, gnu::noinline]] static void start() noexcept {
+    [[gnu::naked, COIL_OPAQUE_CALL]] static void start() noexcept {
         asm volatile(".cfi_undefined %rip\n\t" // the end, for debuggers
                      "movq %r12, %rdi\n\t"
                      "callq *%r13\n\t"

@@ -4,7 +4,6 @@
 #include <coil/context/detail/executor_state.hpp>
 #include <coil/exec/detail/remote_op.hpp>
 
-#include <bit>
 #include <chrono>
 #include <climits>
 #include <coroutine>
@@ -213,12 +212,15 @@ public:
     }
 
 private:
+    /// No coroutine may run before the destructors on side stacks have ended, too: they may be
+    /// destroying it, or what it uses.
     template <class Predicate>
     void wait_here(Predicate is_back) noexcept {
-        constexpr unsigned often = 32;
-        for (unsigned waited = 0; !is_back(); ++waited) {
-            serve(std::has_single_bit(waited));
-            if (is_back()) {
+        constexpr int often = 32;
+        const destructor_waits& all = loop_.waiting_destructors();
+        for (int waited = 0; !is_back() || all.any_aside(); ++waited) {
+            serve(!is_back());
+            if (is_back() && !all.any_aside()) {
                 break;
             }
             const bool late = waited > often;
@@ -231,38 +233,37 @@ private:
     template <class Predicate>
     void wait_aside(Predicate is_back) noexcept {
         while (!is_back()) {
-            if (other_ != nullptr && may_abandon_tree()) {
+            if (other_ != nullptr && no_coroutine_is_active()) {
                 loop_.abandon_tree(*other_);
             }
             if (!is_back()) {
                 loop_.waiting_destructors().wait_aside(is_back);
-                report_if_too_long(true);
+                report_if_too_long(!is_back());
             }
         }
     }
-    /// In the middle of a turn a task below this frame may be the one that runs.
-    [[nodiscard]] bool may_abandon_tree() const noexcept {
+    /// In the middle of a turn a task below a frame on a side stack may be the one that runs.
+    [[nodiscard]] bool no_coroutine_is_active() const noexcept {
         return loop_.is_ending() || loop_.kills().is_between_turns();
     }
 
-    void serve(bool all) noexcept {
+    void serve(bool waits) noexcept {
         loop_.refuse_unwanted();
         event_loop::service_idle_loops();
         if (loop_.is_ending()) {
             loop_.abandon_remote_children();
         }
-        if (other_ != nullptr) {
+        if (waits && other_ != nullptr) {
             loop_.abandon_tree(*other_);
         }
         loop_.kills().process_arrived();
-        if (!may_abandon_tree()) {
+        if (!no_coroutine_is_active()) {
             loop_.kills().process_blocked(loop_);
         }
-        loop_.waiting_destructors().resume_aside(all);
+        loop_.waiting_destructors().resume_aside();
     }
 
-    /// Two threads that wait for each other here never continue (see architecture.md), so the wait
-    /// is reported.
+    /// Some destructors wait for each other for ever (see architecture.md).
     void report_if_too_long(bool may_be_late) noexcept {
         if (may_be_late && other_ != nullptr && !reported_ &&
             clock::now() - begin_ > std::chrono::seconds(2)) {

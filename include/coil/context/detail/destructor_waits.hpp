@@ -184,10 +184,10 @@ public:
         const own_state own(*this);
         stacks_.wait(is_over);
     }
-    /// side_stacks::resume(), or resume_all()
-    void resume_aside(bool all) noexcept {
+    /// side_stacks::resume()
+    void resume_aside() noexcept {
         const own_state hosts(*this);
-        all ? stacks_.resume_all() : stacks_.resume();
+        stacks_.resume();
     }
     [[nodiscard]] bool is_aside() const noexcept { return stacks_.is_here(); }
     /// Whether a destructor waits on a side stack.

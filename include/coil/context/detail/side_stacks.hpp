@@ -1,6 +1,7 @@
 #pragma once
 
 #include <coil/base/assert.hpp>
+#include <coil/context/detail/paced.hpp>
 
 #include <cstddef>
 #include <utility>
@@ -44,9 +45,10 @@ public:
             },
             &is_over);
     }
-    /// Continues the destructors whose waits are over, until they wait again or end.
-    void resume() noexcept { enter_each(false); }
-    /// The same for all that wait.
+    /// Continues the destructors whose waits are over, until they wait again or end. Also continues
+    /// all others, but not more often than every millisecond, and for at most a ninth of the time.
+    void resume() noexcept;
+    /// Continues all destructors that wait.
     void resume_all() noexcept { enter_each(true); }
 
     /// Whether the caller runs on one of these stacks.
@@ -68,6 +70,7 @@ private:
     stack* waiting_ = nullptr;
     stack* free_ = nullptr; // to be used again; at most one
     std::size_t count_ = 0; // of stacks that have memory
+    paced visits_;          // of those whose waits are not over
 };
 
 } // namespace coil::detail

@@ -140,6 +140,15 @@ public:
             }
         }
     }
+    /// Whether `is_due` selects a listed task.
+    template <class Predicate>
+    [[nodiscard]] bool has_any(Predicate is_due) const noexcept {
+        const promise_base* task = listed_.first();
+        while (task != nullptr && !is_due(*task)) {
+            task = next_listed(*task);
+        }
+        return task != nullptr;
+    }
     /// Destroys the newest listed task.
     void destroy_newest() noexcept { destroy(*listed_.first()); }
     /// Notifies waiters for the results of the tasks that there will be no result, if these waiters
