@@ -176,6 +176,7 @@ std::int64_t event_loop::next_deadline() noexcept {
         if (!ready_.has_next()) {
             return false;
         }
+        COIL_ASSERT(!destructor_waits_.any_aside()); // it may be about to be destroyed
         poison_errno();
         resume(ready_.pop());
     }
