@@ -90,7 +90,8 @@ struct server {
         }
         accepted.connection.move_to(least); // first: its handler may end before try_send() returns
         if (!least.arrivals.try_send(std::move(accepted))) {
-            accepted.connection.move_to(here); // the server is stopping
+            // The server is stopping, and the connection is still here.
+            accepted.connection.move_to(here); // NOLINT(bugprone-use-after-move)
             return false;
         }
         meter().count_moved();

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <coil/base/assert.hpp>
+
 #include <type_traits>
 
 namespace coil::detail {
@@ -34,6 +36,7 @@ struct list_node {
 
     /// Precondition: it is in a list.
     void unlink() noexcept {
+        COIL_ASSERT(is_linked());
         *link = next;
         if (next != nullptr) {
             next->link = link;
