@@ -99,6 +99,7 @@ void kill_requests::process(event_loop& loop) noexcept {
         }
     }
     between_turns_ = false;
+    loop.ready_.release();
 }
 
 /// No coroutine is active. But a destructor that waits may be destroying a nursery which another
@@ -175,7 +176,10 @@ bool kill_requests::release_from_cycles(event_loop& loop) noexcept try {
     return false;
 }
 
-void kill_requests::wait_ended() noexcept {
+void kill_requests::wait_ended(event_loop& loop) noexcept {
+    if (waits_.any_aside() && !between_turns_ && !loop.is_ending()) {
+        loop.ready_.hold();
+    }
     fruitless_ = {};
     if (std::exchange(any_blocked_, false)) {
         for (remote_child_owner* first : {requested_, held_up_}) {

@@ -212,22 +212,19 @@ public:
     }
 
 private:
-    /// No coroutine may run before the destructors on side stacks have ended, too: they may be
-    /// destroying it, or what it uses.
     template <class Predicate>
     void wait_here(Predicate is_back) noexcept {
         constexpr int often = 32;
-        const destructor_waits& all = loop_.waiting_destructors();
-        for (int waited = 0; !is_back() || all.any_aside(); ++waited) {
-            serve(!is_back());
-            if (is_back() && !all.any_aside()) {
+        for (int waited = 0; !is_back(); ++waited) {
+            serve();
+            if (is_back()) {
                 break;
             }
             const bool late = waited > often;
             loop_.wait_for_messages(late);
             report_if_too_long(late);
         }
-        loop_.kills().wait_ended();
+        loop_.kills().wait_ended(loop_);
     }
 
     template <class Predicate>
@@ -247,13 +244,13 @@ private:
         return loop_.is_ending() || loop_.kills().is_between_turns();
     }
 
-    void serve(bool waits) noexcept {
+    void serve() noexcept {
         loop_.refuse_unwanted();
         event_loop::service_idle_loops();
         if (loop_.is_ending()) {
             loop_.abandon_remote_children();
         }
-        if (waits && other_ != nullptr) {
+        if (other_ != nullptr) {
             loop_.abandon_tree(*other_);
         }
         loop_.kills().process_arrived();

@@ -55,8 +55,10 @@ public:
     void process_arrived() noexcept;
     /// Called after process_arrived(): processes blocked tasks that are part of a cycle of waits.
     void process_blocked(event_loop& loop) noexcept;
-    /// Called when that destructor no longer waits.
-    void wait_ended() noexcept;
+    /// Called when that destructor no longer waits. If others wait on side stacks, the coroutine
+    /// that has called it continues, but no other one runs before process() has returned: it may be
+    /// the one that is being destroyed, or use its objects.
+    void wait_ended(event_loop& loop) noexcept;
 
 private:
     /// Requests the destruction of everything that the remote operations of the selected children

@@ -27,11 +27,13 @@ public:
     ready_queue(const ready_queue&) = delete;
     ready_queue& operator=(const ready_queue&) = delete;
 
-    [[nodiscard]] bool empty() const noexcept { return head_ == tail_ && nothing_behind(); }
+    [[nodiscard]] bool empty() const noexcept {
+        return head_ == tail_ && nothing_behind() && held_ == 0;
+    }
 
     /// The number of coroutines in the queue.
     [[nodiscard]] std::size_t size() const noexcept {
-        return tail_ - head_ + indexed_.size() + in_overflow_;
+        return tail_ - head_ + held_ + indexed_.size() + in_overflow_;
     }
 
     /// `node` belongs to the waiter. The queue uses it until the coroutine is resumed or removed.
@@ -60,6 +62,23 @@ public:
     std::coroutine_handle<> pop() noexcept {
         immediate_awaits_left_ = immediate_awaits;
         return ring_[head_++ % capacity];
+    }
+
+    /// From now on has_next() returns false, until release() is called.
+    void hold() noexcept {
+        if (!is_held_) {
+            is_held_ = true;
+            held_ = tail_ - head_;
+            tail_ = end_ = head_; // so the fast paths need no further check
+        }
+    }
+    void release() noexcept {
+        if (is_held_) {
+            is_held_ = false;
+            tail_ = head_ + held_;
+            held_ = 0;
+            end_ = nothing_behind() ? head_ + capacity : tail_;
+        }
     }
 
     /// The number of awaits that a coroutine may complete per resumption without suspending. The
@@ -92,7 +111,7 @@ public:
         if (!indexed_.empty() && indexed_.remove(node)) {
             return true;
         }
-        for (std::uint32_t i = head_; i != tail_; ++i) {
+        for (std::uint32_t i = head_; i != tail_ + held_; ++i) {
             if (ring_[i % capacity] == coroutine) {
                 ring_[i % capacity] = std::noop_coroutine();
                 return true;
@@ -105,7 +124,7 @@ public:
     /// behind it.
     template <class Function>
     void visit(Function f, std::size_t most_behind = SIZE_MAX) const {
-        for (std::uint32_t i = head_; i != tail_; ++i) {
+        for (std::uint32_t i = head_; i != tail_ + held_; ++i) {
             f(ring_[i % capacity]);
         }
         const auto visit_node = [&f](const queue_node& node) { f(node.coroutine); };
@@ -116,6 +135,8 @@ public:
         indexed_.clear();
         overflow_.clear();
         in_overflow_ = 0;
+        is_held_ = false;
+        held_ = 0;
         head_ = tail_;
         end_ = head_ + capacity;
     }
@@ -126,7 +147,7 @@ private:
     /// Extends the part of the ring that push() may use. Returns false if the ring is full, or if
     /// nodes wait behind it, which must run before a new one.
     bool extend() noexcept {
-        if (!nothing_behind() || tail_ - head_ == capacity) {
+        if (is_held_ || !nothing_behind() || tail_ - head_ == capacity) {
             return false;
         }
         end_ = head_ + capacity;
@@ -138,6 +159,9 @@ private:
     }
 
     [[gnu::noinline, gnu::cold]] bool refill() noexcept {
+        if (is_held_) {
+            return false;
+        }
         while (!nothing_behind() && tail_ - head_ < capacity) {
             queue_node* node = indexed_.pop();
             if (node == nullptr) {
@@ -169,6 +193,8 @@ private:
     indexed_overflow indexed_;                              // younger than everything in the ring
     fifo overflow_;                                         // younger than everything in indexed_
     std::size_t in_overflow_ = 0;
+    std::uint32_t held_ = 0; // coroutines in the ring behind tail_
+    bool is_held_ = false;
     std::array<std::coroutine_handle<>, capacity> ring_;
 };
 
