@@ -131,6 +131,56 @@ TEST(ReadyQueue, PopsInPushOrderFarBeyondItsRing) {
     }
 }
 
+/// With few coroutines, and with more than fit into the ring, before and after hold().
+TEST(ReadyQueue, WhileHeldItHasNoNext) {
+    for (const std::size_t half : {2U, 3'000U}) {
+        coil::detail::ready_queue q;
+        std::vector<queue_node> nodes(2 * half);
+        for (int round = 0; round < 3; ++round) {
+            for (std::size_t i = 0; i < nodes.size(); ++i) {
+                if (i == half) {
+                    q.hold();
+                    q.hold(); // has no further effect
+                }
+                q.push(nodes[i], handle_of(i));
+            }
+            ASSERT_FALSE(q.has_next());
+            ASSERT_FALSE(q.empty());
+            ASSERT_EQ(q.size(), nodes.size());
+            std::size_t visited = 0;
+            q.visit([&visited](std::coroutine_handle<>) { ++visited; });
+            ASSERT_EQ(visited, nodes.size());
+            ASSERT_TRUE(q.remove(nodes[0], handle_of(0)));
+            ASSERT_TRUE(q.remove(nodes[half], handle_of(half)));
+            q.release();
+            q.release();
+            for (std::size_t i = 0; i < nodes.size(); ++i) {
+                if (i == half) { // it was behind the ring, the first was in it
+                    continue;
+                }
+                ASSERT_TRUE(q.has_next());
+                const std::coroutine_handle<> next = q.pop();
+                if (i > 0) {
+                    ASSERT_EQ(next, handle_of(i));
+                }
+            }
+            ASSERT_TRUE(q.empty());
+        }
+    }
+}
+
+TEST(ReadyQueue, AClearedQueueIsNotHeld) {
+    coil::detail::ready_queue q;
+    queue_node node;
+    q.push(node, handle_of(0));
+    q.hold();
+    q.clear();
+    EXPECT_TRUE(q.empty());
+    q.push(node, handle_of(1));
+    ASSERT_TRUE(q.has_next());
+    EXPECT_EQ(q.pop(), handle_of(1));
+}
+
 /// Applies the same operations to a ready queue and a deque.
 class twin_queues {
 public:
