@@ -243,7 +243,7 @@ public:
     /// Called before a destructor or a shutdown waits: delivers the messages of contexts that do
     /// not run, and destroys their unwanted remote children (event_loop_service.cpp).
     static void service_idle_loops() noexcept;
-    /// Called in a shutdown: destroys, on side stacks, the remote children that await nothing remote.
+    /// In a shutdown: destroys, on side stacks, the remote children that await nothing remote.
     void abandon_remote_children() noexcept;
     /// Called by a destructor that waits for `root`, which was asked to end: destroys `root` if it
     /// is a remote child on this loop, and the remote children on this loop that it waits for,
