@@ -82,7 +82,7 @@ inline task<> scope_taken_step(world& w, const step& s) {
         const auto mine = std::move(children);
         co_await coil::sleep_for(short_time(which));
     };
-    auto comes_back = [&takes](world& all, const step& which, io_context& home) -> task<> {
+    auto comes_back = [&takes](world& all, const step& which, coil::io_context& home) -> task<> {
         const witness there(all);
         co_await coil::on(home, takes(all, which));
     };
