@@ -69,26 +69,6 @@ inline task<> restarting_step(world& w, const step& s) {
     }
 }
 
-/// A task takes over a scope whose children are older, and leaves it.
-inline task<> scope_taken_step(world& w, const step& s) {
-    const witness here(w);
-    auto children = std::make_unique<coil::scope>(); // destroyed here if nothing takes it
-    for (const body& each : s.bodies) {
-        children->spawn(play(w, each));
-    }
-    co_await coil::yield();
-    auto takes = [&children](world& all, const step& which) -> task<> {
-        const witness there(all);
-        const auto mine = std::move(children);
-        co_await coil::sleep_for(short_time(which));
-    };
-    auto comes_back = [&takes](world& all, const step& which, coil::io_context& home) -> task<> {
-        const witness there(all);
-        co_await coil::on(home, takes(all, which));
-    };
-    co_await coil::on(w.context(s.context), comes_back(w, s, coil::this_context()));
-}
-
 /// Awaits a callback that a function on any executor calls, or that nothing calls. The latter only
 /// on a context: elsewhere, below an async_task, which has no stop token, nothing would end the
 /// await. If the executor drops the function, it also drops the completion.
