@@ -110,7 +110,7 @@ void event_loop::abandon_remote_children() noexcept {
     const auto is_due = [](const promise_base& task) noexcept {
         return task.owner().is_remote_child && !destructor_waits::use_of_task::exists(task);
     };
-    while (tasks_.has_any(is_due)) {
+    while (tasks_.newest(is_due) != nullptr) {
         destructor_waits_.run_aside([this, is_due]() noexcept { tasks_.destroy_if(is_due); });
     }
 }

@@ -102,17 +102,23 @@ void kill_requests::process(event_loop& loop) noexcept {
     loop.ready_.release();
 }
 
+/// Whether no nursery that is being destroyed can be this task's, without a search: the task is
+/// below the destructor of another one, or there is no such nursery.
+bool kill_requests::cannot_own_nursery(const remote_child_owner& child) const noexcept {
+    return waits_.nurseries() == nullptr || waits_.is_because_of_any(&child.kill_request());
+}
+
 /// No coroutine is active. But a destructor that waits may be destroying a nursery which another
 /// task owns: that task's destructor would destroy it again.
 bool kill_requests::may_be_destroyed_between_turns(
     remote_child_owner& child, std::optional<frame_owners>& owners) const noexcept try {
-    const auto* one = waits_.nurseries();
-    if (one == nullptr || waits_.is_because_of_any(&child.kill_request())) {
+    if (cannot_own_nursery(child)) {
         return true;
     }
     if (!owners) {
         owners.emplace().add(tasks_, [](const auto&...) noexcept {});
     }
+    const auto* one = waits_.nurseries();
     while (one != nullptr && owners->owner_of(&one->which()) != &child.child()) {
         one = one->earlier();
     }
@@ -123,7 +129,7 @@ bool kill_requests::may_be_destroyed_between_turns(
 
 bool kill_requests::may_be_destroyed_in_wait(const remote_child_owner& child) const noexcept {
     if (between_turns_) { // but a nursery that is being destroyed may be this task's
-        return waits_.nurseries() == nullptr || waits_.is_because_of_any(&child.kill_request());
+        return cannot_own_nursery(child);
     }
     return child.came() == waits_.epoch() || waits_.contain(&child.kill_request()) ||
            child.is_released(waits_);

@@ -235,11 +235,9 @@ bool loop_shutdown::destroy_listed() noexcept {
 }
 
 promise_base* loop_shutdown::next_unused() const noexcept {
-    promise_base* task = loop_.tasks_.listed().first();
-    while (task != nullptr && destructor_waits::use_of_task::exists(*task)) {
-        task = next_listed(*task);
-    }
-    return task;
+    return loop_.tasks_.newest([](const promise_base& task) noexcept {
+        return !destructor_waits::use_of_task::exists(task);
+    });
 }
 
 /// Discards the ready queue: no coroutine runs in a shutdown.

@@ -1,13 +1,13 @@
 // NUMA nodes: the kernel's lists of processors, fake trees of /sys/devices/system/node, and orders.
 // And that a pinned context creates its ring on its processor.
 
+#include "context/fake_files.hpp"
 #include "support/backends.hpp"
 #include "support/run.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -50,26 +50,13 @@ TEST(ProcessorList, InvalidTextIsNoList) {
     EXPECT_EQ(parse_processor_list(many), std::nullopt);
 }
 
-class Nodes : public ::testing::Test {
+class Nodes : public context_test::FakeFiles {
 protected:
-    Nodes() {
-        char name[] = "/tmp/coil-nodes-XXXXXX";
-        root_ = ::mkdtemp(name);
-    }
-    ~Nodes() override { fs::remove_all(root_); }
-
-    void put(const std::string& file, const std::string& text) const {
-        const fs::path path = root_ + "/" + file;
-        fs::create_directories(path.parent_path());
-        std::ofstream(path) << text << '\n';
-    }
     void put_two_nodes() const {
         put("online", "0-1");
         put("node0/cpulist", "0-1,4-5");
         put("node1/cpulist", "2-3,6-7");
     }
-
-    std::string root_;
 };
 
 TEST_F(Nodes, AreReadFromATree) {

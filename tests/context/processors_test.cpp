@@ -1,9 +1,8 @@
 // The number of contexts worth having: the affinity mask and the cgroup's CPU quota.
 
+#include "context/fake_files.hpp"
 #include "support/run.hpp"
 
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -11,25 +10,9 @@
 
 namespace {
 
-namespace fs = std::filesystem;
 using coil::detail::quota_in_processors;
 
-class Processors : public ::testing::Test {
-protected:
-    Processors() {
-        char name[] = "/tmp/coil-cgroup-XXXXXX";
-        root_ = ::mkdtemp(name);
-    }
-    ~Processors() override { fs::remove_all(root_); }
-
-    void put(const std::string& file, const std::string& text) const {
-        const fs::path path = root_ + "/" + file;
-        fs::create_directories(path.parent_path());
-        std::ofstream(path) << text << '\n';
-    }
-
-    std::string root_;
-};
+class Processors : public context_test::FakeFiles {};
 
 TEST_F(Processors, QuotaOfVersion2) {
     EXPECT_EQ(quota_in_processors(root_, "0::/\n"), 0U); // no file

@@ -219,16 +219,20 @@ struct waiting_sender {
     }
 };
 
+/// Calls `act(handle)` while the sender waits, which must then end with that outcome.
+template <class Act>
+task<> ends(channel<element>& ch, waiting_sender& sender, char how, Act act) {
+    auto handle = spawn(sender(ch));
+    co_await yield();
+    act(handle);
+    EXPECT_EQ(co_await handle, how);
+}
+
 TEST_F(ChannelBatch, G3_ACancelledSenderKeepsWhatWasNotSent) {
     for (const int room : {0, 1, 4}) {
         channel<element> ch(static_cast<std::size_t>(room));
         waiting_sender sender;
-        coil::run([](channel<element>& c, waiting_sender& s) -> task<> {
-            auto h = spawn(s(c));
-            co_await yield();
-            h.cancel();
-            EXPECT_EQ(co_await h, 'c');
-        }(ch, sender));
+        coil::run(ends(ch, sender, 'c', [](auto& h) { h.cancel(); }));
         check_unsent(sender.rest, room, 10);
         check_rest(ch, 0, room);
     }
@@ -239,14 +243,11 @@ TEST_F(ChannelBatch, G3_AnElementThatWasTakenIsNotKept) {
     for (const int room : {0, 1, 4}) {
         channel<element> ch(static_cast<std::size_t>(room));
         waiting_sender sender;
-        coil::run([](channel<element>& c, waiting_sender& s) -> task<> {
-            auto h = spawn(s(c));
-            co_await yield();
-            const auto first = c.try_recv();
+        coil::run(ends(ch, sender, 'c', [&ch](auto& h) {
+            const auto first = ch.try_recv();
             EXPECT_EQ(**first, 0);
             h.cancel();
-            EXPECT_EQ(co_await h, 'c');
-        }(ch, sender));
+        }));
         check_unsent(sender.rest, room + 1, 10);
         check_rest(ch, 1, room + 1);
     }
@@ -279,12 +280,7 @@ TEST_F(ChannelBatch, CloseKeepsWhatWasNotSent) {
     for (const int room : {0, 1, 4}) {
         channel<element> ch(static_cast<std::size_t>(room));
         waiting_sender sender;
-        coil::run([](channel<element>& c, waiting_sender& s) -> task<> {
-            auto h = spawn(s(c));
-            co_await yield();
-            c.close();
-            EXPECT_EQ(co_await h, 'p');
-        }(ch, sender));
+        coil::run(ends(ch, sender, 'p', [&ch](auto&) { ch.close(); }));
         check_unsent(sender.rest, room, 10);
         check_rest(ch, 0, room);
     }

@@ -207,24 +207,17 @@ public:
     /// awaits, so none of its coroutines is active there. (The frame of a destructor on a side
     /// stack may be above the coroutine that is active.)
     [[nodiscard]] bool contain(const reason* cause) const noexcept {
-        while (cause != nullptr && (cause->at_ != this || cause->on_side_stack_)) {
-            cause = cause->outer();
-        }
-        return cause != nullptr;
+        return any_cause(cause, [this](const reason& one) noexcept {
+            return one.at_ == this && !one.on_side_stack_;
+        });
     }
     /// Whether `cause`, or one of the causes above it, is a destructor on this loop's thread.
     [[nodiscard]] bool is_because_of_any(const reason* cause) const noexcept {
-        while (cause != nullptr && cause->at_ != this) {
-            cause = cause->outer();
-        }
-        return cause != nullptr;
+        return any_cause(cause, [this](const reason& one) noexcept { return one.at_ == this; });
     }
     /// Whether `cause`, or one of the causes above it, is `one`.
     [[nodiscard]] static bool is_because_of(const reason* cause, const reason& one) noexcept {
-        while (cause != nullptr && cause != &one) {
-            cause = cause->outer();
-        }
-        return cause != nullptr;
+        return any_cause(cause, [&one](const reason& each) noexcept { return &each == &one; });
     }
     /// Calls `f` with the destructor_waits of each loop on which a destructor waits because of
     /// `cause`: `cause` itself, the causes above it, and the destructors further out on the stack
@@ -256,6 +249,15 @@ private:
         const scope* const innermost_;
         const bool aside_;
     };
+
+    /// Whether `is_it` selects `cause` or one of the causes above it.
+    template <class Predicate>
+    [[nodiscard]] static bool any_cause(const reason* cause, Predicate is_it) noexcept {
+        while (cause != nullptr && !is_it(*cause)) {
+            cause = cause->outer();
+        }
+        return cause != nullptr;
+    }
 
     void innermost_changes(const scope* enclosing) noexcept {
         ++changes_;

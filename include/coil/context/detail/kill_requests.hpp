@@ -70,6 +70,7 @@ private:
     void request_below(Predicate may_be_destroyed) noexcept;
     template <class Predicate>
     [[nodiscard]] remote_child_owner* take_free(Predicate may_be_destroyed) noexcept;
+    [[nodiscard]] bool cannot_own_nursery(const remote_child_owner& child) const noexcept;
     [[nodiscard]] bool
     may_be_destroyed_between_turns(remote_child_owner& child,
                                    std::optional<frame_owners>& owners) const noexcept;

@@ -126,28 +126,22 @@ public:
         end_task(task);
         task.owner().abandoned(task);
     }
-    /// Destroys the listed tasks that `is_due` selects. Destructors may change the list: the scan
-    /// starts again after each.
+    /// The newest listed task that `is_due` selects, or null.
     template <class Predicate>
-    void destroy_if(Predicate is_due) noexcept {
+    [[nodiscard]] promise_base* newest(Predicate is_due) const noexcept {
         promise_base* task = listed_.first();
-        while (task != nullptr) {
-            if (is_due(*task)) {
-                destroy(*task);
-                task = listed_.first();
-            } else {
-                task = next_listed(*task);
-            }
-        }
-    }
-    /// Whether `is_due` selects a listed task.
-    template <class Predicate>
-    [[nodiscard]] bool has_any(Predicate is_due) const noexcept {
-        const promise_base* task = listed_.first();
         while (task != nullptr && !is_due(*task)) {
             task = next_listed(*task);
         }
-        return task != nullptr;
+        return task;
+    }
+    /// Destroys the listed tasks that `is_due` selects. Destructors may change the list: the search
+    /// starts again after each.
+    template <class Predicate>
+    void destroy_if(Predicate is_due) noexcept {
+        while (promise_base* const task = newest(is_due)) {
+            destroy(*task);
+        }
     }
     /// Destroys the newest listed task.
     void destroy_newest() noexcept { destroy(*listed_.first()); }
