@@ -204,10 +204,11 @@ ISOLATED_TEST(Found, G5_AScopeIsLeftWhoseRemoteChildCleansUpHere) {
 
 ISOLATED_TEST(Found, G5_AScopeIsLeftWhoseChildJoinsATaskThatNeedsThisContext) {
     std::atomic<int> alive = 0;
+    std::atomic<int> ticking = 0; // of the detached task: its handle is destroyed
     io_context b;
     b.start();
     auto ticks = [&]() -> task<> {
-        const counted local(alive);
+        const counted local(ticking);
         co_await sleep_for(1ms);
     };
     auto away = [&](io_context& a, std::binary_semaphore& begun) -> task<> {
@@ -229,6 +230,7 @@ ISOLATED_TEST(Found, G5_AScopeIsLeftWhoseChildJoinsATaskThatNeedsThisContext) {
     };
     coil::run(main());
     EXPECT_EQ(alive, 0);
+    EXPECT_EQ(ticking, 0);
 }
 
 // A task moves to a context that never runs, and is dropped when its own context no longer exists.
