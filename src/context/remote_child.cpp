@@ -50,9 +50,8 @@ void remote_child_owner::add_destructor_as_cause() noexcept {
         return;
     }
     const destructor_waits& waits = current_loop->waiting_destructors();
-    if (waits.is_destructor_the_cause() && !waits.contain(&request_) &&
-        !destructor_waits::is_because_of(waits.cause(), request_)) {
-        request_.because_of(waits.cause());
+    if (waits.is_destructor_the_cause() && !waits.contain(&request_)) {
+        wait_cycles::set_cause(request_, *waits.cause());
     }
 }
 

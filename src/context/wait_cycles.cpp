@@ -63,6 +63,14 @@ void wait_cycles::remove(const remote_child_owner& task) noexcept {
     graph().erase(&task);
 }
 
+void wait_cycles::set_cause(destructor_waits::reason& one,
+                            const destructor_waits::reason& cause) noexcept {
+    const std::scoped_lock lock(graph_mutex);
+    if (!destructor_waits::is_because_of(&cause, one)) {
+        one.because_of(&cause);
+    }
+}
+
 wait_cycles::wait_cycles(const destructor_waits& loop) : reached_{&loop} {
     const std::scoped_lock lock(graph_mutex);
     for (std::size_t before = 0; before != reached_.size();) {

@@ -43,6 +43,31 @@ inline task<> chain_step(world& w, const step& s) {
     co_await chain_link(w, s, 1 + s.index % 6);
 }
 
+/// A task on another context creates a scope with the bodies as its children. A younger task, on
+/// the scope's context, takes it over, and leaves it without a join.
+inline task<> takes_over(world& w, const step& s, std::unique_ptr<coil::scope>& children) {
+    const witness here(w);
+    const auto mine = std::move(children);
+    co_await coil::sleep_for(short_time(s));
+}
+
+inline task<> comes_back(world& w, const step& s, coil::io_context& home,
+                         std::unique_ptr<coil::scope>& children) {
+    const witness here(w);
+    co_await coil::on(home, takes_over(w, s, children));
+}
+
+inline task<> scope_taken_step(world& w, const step& s) {
+    const witness here(w);
+    auto& home = coil::this_context();
+    auto children = std::make_unique<coil::scope>();
+    for (const body& each : s.bodies) {
+        children->spawn(play(w, each));
+    }
+    co_await coil::yield();
+    co_await coil::on(w.context(s.context), comes_back(w, s, home, children));
+}
+
 inline task<> resume_on_step(world& w, const step& s) {
     const witness here(w);
     if (s.where == place::context && s.variant % 2 == 0) {

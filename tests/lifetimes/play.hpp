@@ -87,6 +87,7 @@ inline constexpr std::array step_kinds{
     kind{"incoming", 2, 0, 0, &incoming_step, false, true},
     kind{"serve", 2, 1, 1, &serve_step, false, true},
     kind{"task_group", 4, 1, 4, &task_group_step},
+    kind{"scope_taken", 4, 1, 3, &scope_taken_step},
     kind{"parallel", 3, 1, 4, &parallel_step},
     kind{"restarting", 2, 1, 1, &restarting_step},
     kind{"callback", 3, 0, 0, &callback_step, true},

@@ -105,7 +105,7 @@ private:
                 std::fputs("The program did not end within the limit\n", stderr);
                 if (std::getenv("COIL_LIFETIME_GDB") != nullptr) {
                     const std::string command = "gdb -batch -p " + std::to_string(::getpid()) +
-                                                " -ex 'thread apply all bt 40' 2>/dev/null >&2";
+                                                " -ex 'thread apply all bt 40' >&2 2>/dev/null";
                     [[maybe_unused]] const int status = std::system(command.c_str());
                 }
                 std::abort();

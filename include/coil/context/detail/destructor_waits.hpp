@@ -57,15 +57,15 @@ public:
     public:
         explicit scope(destructor_waits& all) noexcept
             : reason(all, all.cause_), all_(all),
-              enclosing_(coil::detail::exchange(all.innermost_, this)) {
-            all.cause_ = this;
+              enclosing_(coil::detail::exchange(all.innermost_, this)),
+              cause_before_(coil::detail::exchange(all.cause_, this)) {
             all.innermost_changes(enclosing_);
         }
         scope(const scope&) = delete;
         scope& operator=(const scope&) = delete;
         ~scope() {
             all_.innermost_ = enclosing_;
-            all_.cause_ = outer();
+            all_.cause_ = cause_before_;
             all_.innermost_changes(enclosing_);
         }
 
@@ -74,7 +74,8 @@ public:
 
         destructor_waits& all_;
         // the enclosing scope on this thread's stack, which ends later
-        const scope* const enclosing_;
+        scope* const enclosing_;
+        const reason* const cause_before_; // outer() may have been set later
     };
 
     /// The request to destroy a remote child, whether it has been made or not.
@@ -141,8 +142,12 @@ public:
 
     /// Exists while the children of a nursery are being destroyed.
     class nursery_scope : list_node<nursery_scope> {
+        friend class destructor_waits;
+
     public:
-        nursery_scope(destructor_waits& all, const nursery& which) noexcept : which_(which) {
+        nursery_scope(destructor_waits& all, const nursery& which) noexcept
+            : which_(which),
+              outermost_(all.cause_ == nullptr && all.innermost_ == nullptr && !all.aside_) {
             push_to(all.nurseries_);
         }
         nursery_scope(const nursery_scope&) = delete;
@@ -152,11 +157,26 @@ public:
         [[nodiscard]] const nursery& which() const noexcept { return which_; }
         /// One whose destruction began earlier, or null.
         [[nodiscard]] const nursery_scope* earlier() const noexcept { return next; }
+        /// Whether no other destructor that waits on the thread's own stack encloses it: a running
+        /// coroutine destroys it.
+        [[nodiscard]] bool is_outermost() const noexcept { return outermost_; }
+        /// The task that owns it, found by `find(nursery)` at the first call; null if unknown.
+        template <class Function>
+        [[nodiscard]] promise_base* owner(Function find) {
+            if (!is_owner_known_) {
+                owner_ = find(which_);
+                is_owner_known_ = true;
+            }
+            return owner_;
+        }
 
     private:
         friend list_node;
 
         const nursery& which_;
+        const bool outermost_;
+        bool is_owner_known_ = false;
+        promise_base* owner_ = nullptr;
     };
 
     destructor_waits() noexcept = default;
@@ -226,6 +246,22 @@ public:
     static void visit_waiting(const reason* cause, Function f); // defined where it is used
     /// The nurseries whose destruction is in progress, the last to begin first.
     [[nodiscard]] const nursery_scope* nurseries() const noexcept { return nurseries_; }
+    /// The nursery that a coroutine destroys on the thread's own stack, or null.
+    [[nodiscard]] nursery_scope* outermost_nursery() noexcept {
+        nursery_scope* found = nullptr;
+        for (nursery_scope* one = nurseries_; one != nullptr; one = one->next) {
+            found = one->is_outermost() ? one : found;
+        }
+        return found;
+    }
+    /// The outermost destructor that waits on the current stack.
+    [[nodiscard]] scope& outermost() const noexcept {
+        scope* found = innermost_;
+        while (found->enclosing_ != nullptr) {
+            found = found->enclosing_;
+        }
+        return *found;
+    }
 
 private:
     /// Exists while another stack runs.
@@ -246,7 +282,7 @@ private:
     private:
         destructor_waits& all_;
         const reason* const cause_;
-        const scope* const innermost_;
+        scope* const innermost_;
         const bool aside_;
     };
 
@@ -268,7 +304,7 @@ private:
 
     // of the current stack
     const reason* cause_ = nullptr;
-    const scope* innermost_ = nullptr;
+    scope* innermost_ = nullptr;
     bool aside_ = false;
 
     nursery_scope* nurseries_ = nullptr;

@@ -76,6 +76,9 @@ private:
                                    std::optional<frame_owners>& owners) const noexcept;
     /// Whether a destructor that waits on this loop's thread may destroy the task.
     [[nodiscard]] bool may_be_destroyed_in_wait(const remote_child_owner& child) const noexcept;
+    /// The destruction of the task whose coroutine runs may be requested after that coroutine has
+    /// begun to leave a scope. Then the destructor is found to be because of that request.
+    void connect_to_own_task() noexcept;
     /// Returns whether it has released any blocked task.
     [[nodiscard]] bool release_from_cycles(event_loop& loop) noexcept;
 
