@@ -142,29 +142,9 @@ void kill_requests::process_arrived() noexcept {
 }
 
 void kill_requests::process_blocked(event_loop& loop) noexcept {
-    if (held_up_ != nullptr) {
-        connect_to_own_task();
-        if (release_from_cycles(loop)) {
-            process_arrived();
-        }
+    if (held_up_ != nullptr && release_from_cycles(loop)) {
+        process_arrived();
     }
-}
-
-void kill_requests::connect_to_own_task() noexcept try {
-    destructor_waits::nursery_scope* const left = waits_.outermost_nursery();
-    if (left == nullptr) {
-        return;
-    }
-    const promise_base* const task = left->owner([this](const nursery& which) {
-        frame_owners owners;
-        owners.add(tasks_, [](const auto&...) noexcept {});
-        return owners.owner_of(&which);
-    });
-    if (task != nullptr && task->owner().is_remote_child && task->owner().is_kill_requested()) {
-        wait_cycles::set_cause(waits_.outermost(),
-                               static_cast<remote_child_owner&>(task->owner()).kill_request());
-    }
-} catch (...) { // no memory: tried again when the destructor has waited a little longer
 }
 
 bool kill_requests::release_from_cycles(event_loop& loop) noexcept try {
@@ -187,8 +167,11 @@ bool kill_requests::release_from_cycles(event_loop& loop) noexcept try {
                     return false;
                 }
                 suspended.emplace(loop);
+                find_cause(suspended->running_task(loop.ready_.last_popped().address()));
             }
-            if (suspended->contain(child->child())) {
+            if (suspended->contain(child->child()) ||
+                (waits_.contain_by_any_cause(&child->kill_request()) &&
+                 suspended->contain_apart_from_unknown_owners(child->child()))) {
                 child->release(waits_);
                 any_released = true;
             }
@@ -200,6 +183,14 @@ bool kill_requests::release_from_cycles(event_loop& loop) noexcept try {
     return any_released;
 } catch (...) { // no memory: tried again when the destructor has waited a little longer
     return false;
+}
+
+void kill_requests::find_cause(promise_base* running) noexcept {
+    if (running != nullptr && running->owner().is_remote_child &&
+        running->owner().is_kill_requested() && waits_.outermost().may_have_later_cause()) {
+        wait_cycles::set_cause(waits_.outermost(),
+                               static_cast<remote_child_owner&>(running->owner()).kill_request());
+    }
 }
 
 void kill_requests::wait_ended(event_loop& loop) noexcept {

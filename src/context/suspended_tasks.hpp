@@ -28,6 +28,11 @@ public:
     explicit suspended_tasks(event_loop& loop);
 
     [[nodiscard]] bool contain(const promise_base& task) const;
+    /// Without the proof that no nursery whose owner is unknown belongs to the task.
+    [[nodiscard]] bool contain_apart_from_unknown_owners(const promise_base& task) const;
+    /// The top-level task whose coroutine has called the destructor that waits, or null if unknown.
+    /// `resumed` is the frame that the loop has resumed last.
+    [[nodiscard]] promise_base* running_task(const void* resumed) const;
 
 private:
     void index_waits();
@@ -41,9 +46,10 @@ private:
     std::unordered_set<const promise_base*> joining_;
     std::unordered_set<const promise_base*> away_; // roots
     /// Roots below which a coroutine may be running: top-level tasks, and children of nurseries.
-    std::unordered_set<const promise_base*> unproven_;
-    /// The owners, null for unknown, of nurseries that have such children.
+    std::unordered_set<promise_base*> unproven_;
+    /// The known owners of nurseries that have such children.
     std::unordered_set<const promise_base*> owners_of_unproven_;
+    bool is_an_owner_unknown_ = false; // of such a nursery
 };
 
 } // namespace coil::detail

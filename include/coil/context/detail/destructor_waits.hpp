@@ -31,9 +31,13 @@ public:
             outer_.store(cause, std::memory_order_release);
         }
 
+        /// Whether it began without a cause; one may be found while this destructor waits.
+        [[nodiscard]] bool may_have_later_cause() const noexcept { return began_without_cause_; }
+
     protected:
         reason(destructor_waits& at, const reason* cause) noexcept
-            : at_(&at), on_side_stack_(at.aside_), outer_(cause) {}
+            : at_(&at), on_side_stack_(at.aside_), began_without_cause_(cause == nullptr),
+              outer_(cause) {}
         ~reason() = default;
 
         [[nodiscard]] const reason* outer() const noexcept {
@@ -46,6 +50,7 @@ public:
         // the waits of the loop on whose thread this destructor waits; null for a request
         destructor_waits* const at_ = nullptr;
         const bool on_side_stack_ = false;
+        const bool began_without_cause_ = false;
         std::atomic<const reason*> outer_{nullptr};
     };
 
@@ -81,24 +86,6 @@ public:
     /// The request to destroy a remote child, whether it has been made or not.
     class request final : public reason {};
 
-    /// Exists while a remote child is being destroyed on this loop.
-    class destruction {
-    public:
-        destruction(destructor_waits& all, const request& which) noexcept
-            : all_(all), outer_(all.cause_) {
-            if (all.cause_ == nullptr) {
-                all.cause_ = &which;
-            }
-        }
-        destruction(const destruction&) = delete;
-        destruction& operator=(const destruction&) = delete;
-        ~destruction() { all_.cause_ = outer_; }
-
-    private:
-        destructor_waits& all_;
-        const reason* const outer_;
-    };
-
     /// Exists while destructors run, or are about to, because of a request.
     class on_behalf_of {
     public:
@@ -111,6 +98,14 @@ public:
     private:
         destructor_waits& all_;
         const reason* const outer_;
+    };
+
+    /// Exists while a remote child is being destroyed on this loop: because of the destructor that
+    /// does it, or else because of the request that may follow.
+    class destruction : public on_behalf_of {
+    public:
+        destruction(destructor_waits& all, const request& which) noexcept
+            : on_behalf_of(all, all.cause_ != nullptr ? all.cause_ : &which) {}
     };
 
     /// Exists while a destructor waits for a remote operation that a task awaits. That task must
@@ -142,8 +137,6 @@ public:
 
     /// Exists while the children of a nursery are being destroyed.
     class nursery_scope : list_node<nursery_scope> {
-        friend class destructor_waits;
-
     public:
         nursery_scope(destructor_waits& all, const nursery& which) noexcept
             : which_(which),
@@ -160,23 +153,12 @@ public:
         /// Whether no other destructor that waits on the thread's own stack encloses it: a running
         /// coroutine destroys it.
         [[nodiscard]] bool is_outermost() const noexcept { return outermost_; }
-        /// The task that owns it, found by `find(nursery)` at the first call; null if unknown.
-        template <class Function>
-        [[nodiscard]] promise_base* owner(Function find) {
-            if (!is_owner_known_) {
-                owner_ = find(which_);
-                is_owner_known_ = true;
-            }
-            return owner_;
-        }
 
     private:
         friend list_node;
 
         const nursery& which_;
         const bool outermost_;
-        bool is_owner_known_ = false;
-        promise_base* owner_ = nullptr;
     };
 
     destructor_waits() noexcept = default;
@@ -227,9 +209,16 @@ public:
     /// awaits, so none of its coroutines is active there. (The frame of a destructor on a side
     /// stack may be above the coroutine that is active.)
     [[nodiscard]] bool contain(const reason* cause) const noexcept {
-        return any_cause(cause, [this](const reason& one) noexcept {
-            return one.at_ == this && !one.on_side_stack_;
-        });
+        while (cause != nullptr && !is_on_own_stack(*cause)) {
+            cause = cause->began_without_cause_ ? nullptr : cause->outer();
+        }
+        return cause != nullptr;
+    }
+    /// The same, also by causes that were found later (wait_cycles::set_cause()). If two scopes
+    /// contain each other, the requested task may be active.
+    [[nodiscard]] bool contain_by_any_cause(const reason* cause) const noexcept {
+        return any_cause(cause,
+                         [this](const reason& one) noexcept { return is_on_own_stack(one); });
     }
     /// Whether `cause`, or one of the causes above it, is a destructor on this loop's thread.
     [[nodiscard]] bool is_because_of_any(const reason* cause) const noexcept {
@@ -247,9 +236,9 @@ public:
     /// The nurseries whose destruction is in progress, the last to begin first.
     [[nodiscard]] const nursery_scope* nurseries() const noexcept { return nurseries_; }
     /// The nursery that a coroutine destroys on the thread's own stack, or null.
-    [[nodiscard]] nursery_scope* outermost_nursery() noexcept {
-        nursery_scope* found = nullptr;
-        for (nursery_scope* one = nurseries_; one != nullptr; one = one->next) {
+    [[nodiscard]] const nursery_scope* outermost_nursery() const noexcept {
+        const nursery_scope* found = nullptr;
+        for (const nursery_scope* one = nurseries_; one != nullptr; one = one->earlier()) {
             found = one->is_outermost() ? one : found;
         }
         return found;
@@ -295,6 +284,9 @@ private:
         return cause != nullptr;
     }
 
+    [[nodiscard]] bool is_on_own_stack(const reason& one) const noexcept {
+        return one.at_ == this && !one.on_side_stack_;
+    }
     void innermost_changes(const scope* enclosing) noexcept {
         ++changes_;
         if (enclosing == nullptr && !aside_) {

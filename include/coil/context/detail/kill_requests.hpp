@@ -76,11 +76,11 @@ private:
                                    std::optional<frame_owners>& owners) const noexcept;
     /// Whether a destructor that waits on this loop's thread may destroy the task.
     [[nodiscard]] bool may_be_destroyed_in_wait(const remote_child_owner& child) const noexcept;
-    /// The destruction of the task whose coroutine runs may be requested after that coroutine has
-    /// begun to leave a scope. Then the destructor is found to be because of that request.
-    void connect_to_own_task() noexcept;
     /// Returns whether it has released any blocked task.
     [[nodiscard]] bool release_from_cycles(event_loop& loop) noexcept;
+    /// The destruction of the task whose coroutine runs may be requested after the coroutine has
+    /// called the destructor that waits. That request is then the destructor's cause.
+    void find_cause(promise_base* running) noexcept;
 
     /// Proving that a task is suspended is expensive, because the frames of all tasks are read.
     /// Each proof that releases no task doubles the number of calls until the next proof.
