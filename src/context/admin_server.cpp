@@ -6,7 +6,7 @@
 #include "thread_name.hpp"
 #include "watched_pool.hpp"
 
-#include <coil/base/signals_blocked.hpp>
+#include <coil/base/service_thread_start.hpp>
 #include <coil/context/detail/dump_registration.hpp>
 #include <coil/context/io_context.hpp>
 #include <coil/context/prometheus.hpp>
@@ -169,7 +169,7 @@ admin_server::admin_server(std::string path) : path_(std::move(path)) {
         if (stop_ < 0) {
             fail(errno, path_, "cannot be served");
         }
-        const signals_blocked blocked;
+        const service_thread_start inherited;
         thread_ = std::thread([this] { run(); });
         ++count_;
     } catch (...) {

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <coil/base/exchange.hpp>
+#include <coil/base/service_thread_start.hpp>
+
 #include <cerrno>
 
 #include <sched.h>
@@ -16,6 +19,7 @@ public:
     affinity_scope& operator=(const affinity_scope&) = delete;
     ~affinity_scope() {
         if (pinned_) {
+            processors_before_pinning = outer_;
             ::sched_setaffinity(0, sizeof before_, &before_);
         }
     }
@@ -30,11 +34,13 @@ public:
             return errno;
         }
         pinned_ = true;
+        outer_ = coil::detail::exchange(processors_before_pinning, &before_);
         return 0;
     }
 
 private:
     ::cpu_set_t before_{};
+    const ::cpu_set_t* outer_ = nullptr;
     bool pinned_ = false;
 };
 

@@ -2,7 +2,7 @@
 
 #include "task_writing.hpp"
 
-#include <coil/base/signals_blocked.hpp>
+#include <coil/base/service_thread_start.hpp>
 #include <coil/context/processors.hpp>
 #include <coil/uring/abi.hpp>
 
@@ -178,7 +178,7 @@ void descriptor_targets::look_up() {
         const std::size_t threads =
             std::min({most_threads, all_.size() / usual_part, allowed_processors().size()});
         try {
-            const signals_blocked blocked;
+            const service_thread_start inherited;
             for (std::size_t i = 1; i < threads; ++i) {
                 helpers.emplace_back(work);
             }

@@ -3,7 +3,7 @@
 #include "task_snapshot.hpp"
 #include "thread_name.hpp"
 
-#include <coil/base/signals_blocked.hpp>
+#include <coil/base/service_thread_start.hpp>
 #include <coil/context/detail/dump_registration.hpp>
 #include <coil/context/detail/sim_driver.hpp>
 #include <coil/context/io_context.hpp>
@@ -156,7 +156,7 @@ void dump_signal::start() {
         throw std::system_error(errno, std::generic_category(), "coil: dump_signal");
     }
     descriptor_of_handler = wake_;
-    const signals_blocked blocked;
+    const service_thread_start inherited;
     try {
         thread_ = std::thread([this] { run(); });
         has_thread_ = true;

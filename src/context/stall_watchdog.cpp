@@ -5,7 +5,7 @@
 #include "thread_name.hpp"
 #include "watched_pool.hpp"
 
-#include <coil/base/signals_blocked.hpp>
+#include <coil/base/service_thread_start.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -73,7 +73,7 @@ void stall_watchdog::start() noexcept {
     if (has_thread_ || stops_) {
         return;
     }
-    const signals_blocked blocked;
+    const service_thread_start inherited;
     try {
         thread_ = std::thread([this] { run(); });
         has_thread_ = true;

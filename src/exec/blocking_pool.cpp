@@ -2,7 +2,7 @@
 #include "simulated_work.hpp"
 #include "watched_blocking_pool.hpp"
 
-#include <coil/base/signals_blocked.hpp>
+#include <coil/base/service_thread_start.hpp>
 #include <coil/context/detail/current_loop.hpp>
 #include <coil/core/detail/frame_allocator.hpp>
 #include <coil/exec/blocking_pool.hpp>
@@ -229,7 +229,7 @@ void blocking_pool::make_thread() noexcept {
     ::pthread_t id{};
     int error = 0;
     {
-        const detail::signals_blocked blocked;
+        const detail::service_thread_start inherited;
         error = ::pthread_create(
             &id, nullptr,
             [](void* pool) noexcept -> void* {

@@ -1,4 +1,4 @@
-#include <coil/base/signals_blocked.hpp>
+#include <coil/base/service_thread_start.hpp>
 #include <coil/context/detail/awaiter_base.hpp>
 #include <coil/context/detail/current_loop.hpp>
 #include <coil/context/detail/event_loop.hpp>
@@ -168,7 +168,7 @@ public:
 
 private:
     void start_thread() {
-        const coil::detail::signals_blocked blocked;
+        const coil::detail::service_thread_start inherited;
         std::thread([this] { work(); }).detach();
     }
 

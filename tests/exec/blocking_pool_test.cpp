@@ -1,5 +1,6 @@
 #include "support/run.hpp"
 
+#include <coil/context/processors.hpp>
 #include <coil/exec/blocking.hpp>
 
 #include <atomic>
@@ -459,6 +460,26 @@ TEST(BlockingPool, MayBeSharedByManyContexts) {
     }
     contexts.run();
     EXPECT_EQ(sum, 8 * each);
+}
+
+TEST(BlockingPool, AThreadThatAPinnedContextStartsMayUseAllProcessors) {
+    const std::vector<int> all = detail::allowed_processors();
+    if (all.size() < 2) {
+        GTEST_SKIP() << "needs two processors";
+    }
+    const std::vector<int> last{all.back()};
+    blocking_pool pool(1);
+    io_context_options options;
+    options.cpu_affinity = all.back();
+    io_context ctx(options);
+    auto main = [&]() -> task<> {
+        EXPECT_EQ(detail::allowed_processors(), last);
+        EXPECT_EQ(co_await blocking(pool, [] { return detail::allowed_processors(); }), all);
+        EXPECT_EQ(detail::allowed_processors(), last);
+    };
+    ctx.co_spawn(main());
+    ctx.run();
+    EXPECT_EQ(detail::allowed_processors(), all);
 }
 
 } // namespace

@@ -1,6 +1,6 @@
 #include "worker_pool.hpp"
 
-#include <coil/base/signals_blocked.hpp>
+#include <coil/base/service_thread_start.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -74,7 +74,7 @@ void worker_pool::stop() noexcept {
 }
 
 bool worker_pool::start_thread(worker_class& l) noexcept {
-    const coil::detail::signals_blocked blocked(interrupting_signal());
+    const coil::detail::service_thread_start inherited(interrupting_signal());
     try {
         std::thread([this, &l] { serve(l); }).detach();
         ++l.threads;
