@@ -280,21 +280,8 @@ private:
     }
     [[nodiscard]] std::size_t push_shared_many(std::span<T> values) noexcept {
         const std::size_t closed = closed_;
-        std::size_t tail = tail_.load(std::memory_order_relaxed);
-        std::size_t end = 0;
-        std::size_t count = 0;
-        do {
-            count = 0;
-            end = tail;
-            while (count < values.size() && (end & closed) == 0 && stamp_at(end) == end) {
-                end = after(end, closed);
-                ++count;
-            }
-            if (count == 0) {
-                return 0;
-            }
-        } while (!tail_.compare_exchange_weak(tail, end, std::memory_order_seq_cst,
-                                              std::memory_order_relaxed));
+        std::size_t tail = 0;
+        const std::size_t count = claim(tail_, tail, values.size(), 0);
         for (std::size_t i = 0; i < count; ++i) {
             cell& c = cells_[tail & (closed - 1)];
             std::construct_at(std::addressof(c.value), std::move(values[i]));
@@ -305,21 +292,8 @@ private:
     }
     [[nodiscard]] std::size_t pop_shared_many(std::span<T> into) noexcept {
         const std::size_t closed = closed_;
-        std::size_t head = head_.load(std::memory_order_relaxed);
-        std::size_t end = 0;
-        std::size_t count = 0;
-        do {
-            count = 0;
-            end = head;
-            while (count < into.size() && stamp_at(end) == end + 1) {
-                end = after(end, closed);
-                ++count;
-            }
-            if (count == 0) {
-                return 0;
-            }
-        } while (!head_.compare_exchange_weak(head, end, std::memory_order_seq_cst,
-                                              std::memory_order_relaxed));
+        std::size_t head = 0;
+        const std::size_t count = claim(head_, head, into.size(), 1);
         for (std::size_t i = 0; i < count; ++i) {
             cell& c = cells_[head & (closed - 1)];
             into[i] = std::move(c.value);
@@ -327,6 +301,29 @@ private:
             c.stamp.store(head + lap(closed), std::memory_order_release);
             head = after(head, closed);
         }
+        return count;
+    }
+    /// Advances the tail or the head over the cells, at most `most`, whose stamp is their position
+    /// plus `ready`. Stores the first of their positions in `first` and returns their number.
+    template <class Position>
+    [[nodiscard]] std::size_t claim(Position& next, std::size_t& first, std::size_t most,
+                                    std::size_t ready) noexcept {
+        const std::size_t closed = closed_;
+        std::size_t end = 0;
+        std::size_t count = 0;
+        first = next.load(std::memory_order_relaxed);
+        do {
+            count = 0;
+            end = first;
+            while (count < most && (end & closed) == 0 && stamp_at(end) == end + ready) {
+                end = after(end, closed);
+                ++count;
+            }
+            if (count == 0) {
+                return 0;
+            }
+        } while (!next.compare_exchange_weak(first, end, std::memory_order_seq_cst,
+                                             std::memory_order_relaxed));
         return count;
     }
 
