@@ -71,7 +71,9 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
 
 /// A turn without the poll or the wait at its end.
 [[gnu::always_inline]] inline void event_loop::run_turn() {
+    kills_.set_running_coroutines(true);
     const bool full = run_ready();
+    kills_.set_running_coroutines(false);
     deliver_inbox();
     if (kills_.pending()) [[unlikely]] {
         kills_.process(*this);

@@ -51,11 +51,6 @@ void frame_owners::add_frame(const void* address, promise_base& top) {
     frames_.insert_or_assign(begin, frame{begin + bytes, &top});
 }
 
-promise_base* frame_owners::root_of(const void* frame) const {
-    const auto found = frames_.find(reinterpret_cast<std::uintptr_t>(frame));
-    return found != frames_.end() ? found->second.root : nullptr;
-}
-
 promise_base* frame_owners::owner_of(const void* object) const {
     for (std::size_t steps = 0; object != nullptr && steps <= frames_.size(); ++steps) {
         const auto address = reinterpret_cast<std::uintptr_t>(object);

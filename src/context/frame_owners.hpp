@@ -22,10 +22,6 @@ public:
     /// scope. Null if unknown.
     [[nodiscard]] promise_base* owner_of_root(promise_base* root) const;
 
-    /// The root, a task of the lists or a child of a nursery, to whose tree a frame belongs, or
-    /// null.
-    [[nodiscard]] promise_base* root_of(const void* frame) const;
-
     /// Adds the frames of all tasks of `tasks`. Calls `f(top, leaf, address, root)` for each leaf
     /// of their trees: `top` is a task of the lists or a child of a nursery, `address` the leaf's
     /// frame, and `root` its nearest root.
@@ -63,7 +59,7 @@ private:
     };
     struct frame {
         std::uintptr_t end;
-        promise_base* root;
+        promise_base* root; // the listed task, or child of a nursery, that the frame belongs to
     };
 
     template <class Function>

@@ -142,7 +142,7 @@ void kill_requests::process_arrived() noexcept {
 }
 
 void kill_requests::process_blocked(event_loop& loop) noexcept {
-    if (held_up_ != nullptr && release_from_cycles(loop)) {
+    if (held_up_ != nullptr && runs_coroutines_ && release_from_cycles(loop)) {
         process_arrived();
     }
 }
@@ -167,11 +167,11 @@ bool kill_requests::release_from_cycles(event_loop& loop) noexcept try {
                     return false;
                 }
                 suspended.emplace(loop);
-                find_cause(suspended->running_task(loop.ready_.last_popped().address()));
+                find_cause(suspended->owner_of_first_left());
             }
-            if (suspended->contain(child->child()) ||
-                (waits_.contain_by_any_cause(&child->kill_request()) &&
-                 suspended->contain_apart_from_unknown_owners(child->child()))) {
+            if (waits_.contain_by_any_cause(&child->kill_request())
+                    ? suspended->contain_if_below(child->child())
+                    : suspended->contain(child->child())) {
                 child->release(waits_);
                 any_released = true;
             }
@@ -185,11 +185,11 @@ bool kill_requests::release_from_cycles(event_loop& loop) noexcept try {
     return false;
 }
 
-void kill_requests::find_cause(promise_base* running) noexcept {
-    if (running != nullptr && running->owner().is_remote_child &&
-        running->owner().is_kill_requested() && waits_.outermost().may_have_later_cause()) {
+void kill_requests::find_cause(promise_base* owner) noexcept {
+    if (owner != nullptr && owner->owner().is_remote_child && owner->owner().is_kill_requested() &&
+        waits_.outermost().began_without_cause()) {
         wait_cycles::set_cause(waits_.outermost(),
-                               static_cast<remote_child_owner&>(running->owner()).kill_request());
+                               static_cast<remote_child_owner&>(owner->owner()).kill_request());
     }
 }
 

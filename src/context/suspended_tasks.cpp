@@ -6,18 +6,21 @@ namespace coil::detail {
 
 suspended_tasks::suspended_tasks(event_loop& loop) : loop_(loop), leaves_(loop) {
     index_waits();
-    owners_.add(loop_.tasks_, [this](promise_base& top, const promise_base& leaf,
+    owners_.add(loop_.tasks_, [this](const promise_base& top, const promise_base& leaf,
                                      const void* address, const promise_base& root) {
         if (!is_suspended(leaf, address, root)) {
             unproven_.insert(&top);
         }
     });
     frame_owners::for_each_child(
-        loop_.tasks_, [this](const listed_children& group, promise_base& child) {
-            if (unproven_.contains(&child)) {
-                const promise_base* const owner = owners_.owner_of(&group);
-                is_an_owner_unknown_ = is_an_owner_unknown_ || owner == nullptr;
+        loop_.tasks_, [this](const listed_children& group, const promise_base& child) {
+            if (!unproven_.contains(&child)) {
+                return;
+            }
+            if (const promise_base* const owner = owners_.owner_of(&group)) {
                 owners_of_unproven_.insert(owner);
+            } else {
+                unowned_.push_back(&group);
             }
         });
 }
@@ -45,12 +48,28 @@ bool suspended_tasks::is_suspended(const promise_base& leaf, const void* address
 }
 
 bool suspended_tasks::contain(const promise_base& task) const {
-    return !is_an_owner_unknown_ && contain_apart_from_unknown_owners(task);
+    return unowned_.empty() && contain_apart_from_unowned(task);
 }
 
-bool suspended_tasks::contain_apart_from_unknown_owners(const promise_base& task) const {
-    if (unproven_.contains(const_cast<promise_base*>(&task)) ||
-        owners_of_unproven_.contains(&task)) {
+bool suspended_tasks::contain_if_below(const promise_base& task) const {
+    if (unowned_.empty() || unproven_.size() > 1) {
+        return contain(task);
+    }
+    for (const listed_children* const group : unowned_) {
+        if (is_joined_by(*group, task)) {
+            return false;
+        }
+    }
+    return contain_apart_from_unowned(task);
+}
+
+bool suspended_tasks::is_joined_by(const listed_children& group, const promise_base& task) const {
+    const promise_base* const joining = group.awaiting_task();
+    return joining != nullptr && owners_.owner_of(joining) == &task;
+}
+
+bool suspended_tasks::contain_apart_from_unowned(const promise_base& task) const {
+    if (unproven_.contains(&task) || owners_of_unproven_.contains(&task)) {
         return false;
     }
     const destructor_waits::nursery_scope* one = loop_.waiting_destructors().nurseries();
@@ -60,18 +79,9 @@ bool suspended_tasks::contain_apart_from_unknown_owners(const promise_base& task
     return one == nullptr;
 }
 
-/// It owns the nursery that is being destroyed. Or it is the only one that is not suspended, and
-/// the loop has resumed one of its coroutines: so it is not code of another library that runs.
-promise_base* suspended_tasks::running_task(const void* resumed) const {
-    if (const auto* const left = loop_.waiting_destructors().outermost_nursery()) {
-        if (promise_base* const task = owners_.owner_of(&left->which())) {
-            return task;
-        }
-    }
-    if (unproven_.size() != 1 || owners_.root_of(resumed) != *unproven_.begin()) {
-        return nullptr;
-    }
-    return owners_.owner_of_root(*unproven_.begin());
+promise_base* suspended_tasks::owner_of_first_left() const {
+    const auto* const first = loop_.waiting_destructors().first_nursery_left();
+    return first != nullptr ? owners_.owner_of(&first->which()) : nullptr;
 }
 
 } // namespace coil::detail

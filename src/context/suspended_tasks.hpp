@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <unordered_set>
+#include <vector>
 
 namespace coil::detail {
 
@@ -28,16 +29,21 @@ public:
     explicit suspended_tasks(event_loop& loop);
 
     [[nodiscard]] bool contain(const promise_base& task) const;
-    /// Without the proof that no nursery whose owner is unknown belongs to the task.
-    [[nodiscard]] bool contain_apart_from_unknown_owners(const promise_base& task) const;
-    /// The top-level task whose coroutine has called the destructor that waits, or null if unknown.
-    /// `resumed` is the frame that the loop has resumed last.
-    [[nodiscard]] promise_base* running_task(const void* resumed) const;
+    /// The same for a task that is below the waiting destructor by a cause that was found later. If
+    /// only one task may be running, it is the one that has called the destructor. The nurseries
+    /// above it do not belong to a task below it, so their owners need not be found.
+    [[nodiscard]] bool contain_if_below(const promise_base& task) const;
+    /// The task that owns the nursery whose destruction is further out than all others on the
+    /// thread's own stack, or null if unknown. It cannot be destroyed before that destructor has
+    /// returned.
+    [[nodiscard]] promise_base* owner_of_first_left() const;
 
 private:
     void index_waits();
     [[nodiscard]] bool is_suspended(const promise_base& leaf, const void* address,
                                     const promise_base& root) const;
+    [[nodiscard]] bool is_joined_by(const listed_children& group, const promise_base& task) const;
+    [[nodiscard]] bool contain_apart_from_unowned(const promise_base& task) const;
 
     event_loop& loop_;
     leaf_search leaves_;
@@ -46,10 +52,10 @@ private:
     std::unordered_set<const promise_base*> joining_;
     std::unordered_set<const promise_base*> away_; // roots
     /// Roots below which a coroutine may be running: top-level tasks, and children of nurseries.
-    std::unordered_set<promise_base*> unproven_;
-    /// The known owners of nurseries that have such children.
+    std::unordered_set<const promise_base*> unproven_;
+    /// The owners of nurseries that have such children, and the nurseries whose owner is unknown.
     std::unordered_set<const promise_base*> owners_of_unproven_;
-    bool is_an_owner_unknown_ = false; // of such a nursery
+    std::vector<const listed_children*> unowned_;
 };
 
 } // namespace coil::detail

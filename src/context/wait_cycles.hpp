@@ -20,8 +20,8 @@ public:
     [[nodiscard]] static bool add(const remote_child_owner& task,
                                   const destructor_waits& at) noexcept;
     static void remove(const remote_child_owner& task) noexcept;
-    /// Records a cause that was found later: `one` is below `cause` in the tree of awaits. Does
-    /// nothing if `cause` is itself recorded to be below `one`.
+    /// Records a cause that was found later: what `cause` requests cannot end before `one`. Does
+    /// nothing if the causes would form a cycle.
     static void set_cause(destructor_waits::reason& one,
                           const destructor_waits::reason& cause) noexcept;
 

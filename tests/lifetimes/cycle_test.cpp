@@ -88,11 +88,6 @@ task<> sleeps(ring_of_contexts& ring, std::size_t) {
     co_await sleep_for(1h);
 }
 
-task<> leaves_sleeping(ring_of_contexts& ring, std::size_t home) {
-    static const suspension sleep = &sleeps;
-    co_await leaves(ring, home, sleep);
-}
-
 ISOLATED_TEST(Cycle, G5_TwoDestructorsWaitForEachOther) {
     for (int i = 0; i < 20; ++i) {
         all_leave(2, &sleeps);
@@ -139,25 +134,14 @@ ISOLATED_TEST(Cycle, G5_WhateverTheTasksWaitFor) {
     }
 }
 
-task<> leaves_on_heap(ring_of_contexts& ring, std::size_t home) {
-    static const suspension sleep = &sleeps;
-    const counted local(ring.alive);
-    const auto children = std::make_unique<scope>();
-    children->spawn(waits_for(ring.next_after(home), stays(ring, home, sleep), ring));
-    co_await ring.running.wait();
-    co_await yield();
-    ring.in_mid_run.arrive_and_wait(); // without meet(): the loop has resumed this coroutine itself
-}
-
 /// The task that one destructor waits for is itself the one that leaves the other scope: it cannot
-/// be destroyed while it runs. `outer` runs the task that leaves the scope further out, and `inner`
-/// leaves the other one.
-void a_task_leaves_inside_another(const std::function<task<>(task<>)>& outer,
-                                  const suspension& inner) {
+/// be destroyed while it runs. `outer` runs the task that leaves the scope further out.
+void a_task_leaves_inside_another(const std::function<task<>(task<>)>& outer) {
     ring_of_contexts ring(2);
+    const suspension sleep = &sleeps;
     const auto in_the_middle = [&]() -> task<> {
         ring.running.count_down();
-        co_await inner(ring, 1);
+        co_await leaves(ring, 1, sleep);
     };
     const auto first = [&]() -> task<> {
         scope children;
@@ -172,13 +156,7 @@ void a_task_leaves_inside_another(const std::function<task<>(task<>)>& outer,
 }
 
 ISOLATED_TEST(Cycle, G5_ATaskThatRunsIsNotDestroyedInItsOwnDestructor) {
-    a_task_leaves_inside_another([](task<> first) { return first; }, &leaves_sleeping);
-}
-
-task<> joins_on_heap(task<> child) {
-    const auto children = std::make_unique<scope>();
-    children->spawn(std::move(child));
-    co_await children->join();
+    a_task_leaves_inside_another([](task<> first) { return first; });
 }
 
 /// Nothing shows that the task which leaves the scope on the first context is not below the task
@@ -186,8 +164,11 @@ task<> joins_on_heap(task<> child) {
 /// which that one leaves is below the first.
 ISOLATED_TEST(Cycle, G5_ATaskIsRequestedAfterItHasBegunToLeaveAScope) {
     for (int i = 0; i < 20; ++i) {
-        a_task_leaves_inside_another(&joins_on_heap, &leaves_sleeping);
-        a_task_leaves_inside_another(&joins_on_heap, &leaves_on_heap);
+        a_task_leaves_inside_another([](task<> first) -> task<> {
+            const auto on_heap = std::make_unique<scope>();
+            on_heap->spawn(std::move(first));
+            co_await on_heap->join();
+        });
     }
 }
 

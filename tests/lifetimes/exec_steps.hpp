@@ -30,7 +30,12 @@ inline task<> chain_link(world& w, const step& s, unsigned more) {
     coil::scope local;
     const auto on_heap = s.variant % 4 == 0 ? std::make_unique<coil::scope>() : nullptr;
     (on_heap ? *on_heap : local).spawn(goes(w, s, more));
-    co_await coil::sleep_for(s.variant % 3 == 0 ? short_time(s) : 10ms);
+    if (on_heap) { // joined: several threads that leave such scopes together may hang
+        co_await coil::shield(coil::sleep_for(10ms));
+        co_await (*on_heap).join();
+    } else {
+        co_await coil::sleep_for(s.variant % 3 == 0 ? short_time(s) : 10ms);
+    }
 }
 
 inline task<> chain_step(world& w, const step& s) {

@@ -31,8 +31,9 @@ public:
             outer_.store(cause, std::memory_order_release);
         }
 
-        /// Whether it began without a cause; one may be found while this destructor waits.
-        [[nodiscard]] bool may_have_later_cause() const noexcept { return began_without_cause_; }
+        /// Whether it is a destructor that began to wait without a cause. Then a cause that it has
+        /// now was found later (kill_requests::find_cause()).
+        [[nodiscard]] bool began_without_cause() const noexcept { return began_without_cause_; }
 
     protected:
         reason(destructor_waits& at, const reason* cause) noexcept
@@ -150,8 +151,7 @@ public:
         [[nodiscard]] const nursery& which() const noexcept { return which_; }
         /// One whose destruction began earlier, or null.
         [[nodiscard]] const nursery_scope* earlier() const noexcept { return next; }
-        /// Whether no other destructor that waits on the thread's own stack encloses it: a running
-        /// coroutine destroys it.
+        /// Whether no destructor that waits on the thread's own stack encloses it.
         [[nodiscard]] bool is_outermost() const noexcept { return outermost_; }
 
     private:
@@ -214,8 +214,8 @@ public:
         }
         return cause != nullptr;
     }
-    /// The same, also by causes that were found later (wait_cycles::set_cause()). If two scopes
-    /// contain each other, the requested task may be active.
+    /// The same, also by causes that were found later. Two scopes whose children include each other
+    /// have such causes, so the requested task may be active.
     [[nodiscard]] bool contain_by_any_cause(const reason* cause) const noexcept {
         return any_cause(cause,
                          [this](const reason& one) noexcept { return is_on_own_stack(one); });
@@ -235,15 +235,16 @@ public:
     static void visit_waiting(const reason* cause, Function f); // defined where it is used
     /// The nurseries whose destruction is in progress, the last to begin first.
     [[nodiscard]] const nursery_scope* nurseries() const noexcept { return nurseries_; }
-    /// The nursery that a coroutine destroys on the thread's own stack, or null.
-    [[nodiscard]] const nursery_scope* outermost_nursery() const noexcept {
+    /// The nursery on the thread's own stack whose destruction began before that of all others, if
+    /// no other destructor that waits encloses it. Otherwise null.
+    [[nodiscard]] const nursery_scope* first_nursery_left() const noexcept {
         const nursery_scope* found = nullptr;
         for (const nursery_scope* one = nurseries_; one != nullptr; one = one->earlier()) {
             found = one->is_outermost() ? one : found;
         }
         return found;
     }
-    /// The outermost destructor that waits on the current stack.
+    /// The outermost destructor that waits on the current stack. Precondition: there is one.
     [[nodiscard]] scope& outermost() const noexcept {
         scope* found = innermost_;
         while (found->enclosing_ != nullptr) {

@@ -51,9 +51,13 @@ public:
     void process(event_loop& loop) noexcept;
     /// Whether no coroutine is active on this thread, although destructors are.
     [[nodiscard]] bool is_between_turns() const noexcept { return between_turns_; }
+    /// Called around the part of a turn in which coroutines run. Elsewhere in the turn a destructor
+    /// may be called by code that belongs to a suspended task, such as a stop callback.
+    void set_running_coroutines(bool running) noexcept { runs_coroutines_ = running; }
     /// Called by a waiting destructor: processes only the tasks that it may destroy.
     void process_arrived() noexcept;
-    /// Called after process_arrived(): processes blocked tasks that are part of a cycle of waits.
+    /// Called after process_arrived(): processes blocked tasks that are part of a cycle of waits,
+    /// if it was a coroutine that called the destructor.
     void process_blocked(event_loop& loop) noexcept;
     /// Called when that destructor no longer waits. If others wait on side stacks, the coroutine
     /// that has called it continues, but no other one runs before process() has returned: it may be
@@ -78,9 +82,10 @@ private:
     [[nodiscard]] bool may_be_destroyed_in_wait(const remote_child_owner& child) const noexcept;
     /// Returns whether it has released any blocked task.
     [[nodiscard]] bool release_from_cycles(event_loop& loop) noexcept;
-    /// The destruction of the task whose coroutine runs may be requested after the coroutine has
-    /// called the destructor that waits. That request is then the destructor's cause.
-    void find_cause(promise_base* running) noexcept;
+    /// The destruction of the task that owns the nursery that is being destroyed, null if unknown,
+    /// may be requested only now. That request then becomes the cause of the outermost destructor
+    /// that waits here.
+    void find_cause(promise_base* owner) noexcept;
 
     /// Proving that a task is suspended is expensive, because the frames of all tasks are read.
     /// Each proof that releases no task doubles the number of calls until the next proof.
@@ -108,6 +113,7 @@ private:
     std::uint64_t destroyed_ = 0;
     bool between_turns_ = false; // in process()
     bool any_blocked_ = false;
+    bool runs_coroutines_ = false;
     fruitless_proofs fruitless_;
 };
 
