@@ -153,6 +153,9 @@ void ring::set_up(const ring_options& options) {
     setup_flags_ = flags;
     features_ = p.features;
     use_queues(p, m);
+    if (options.start_disabled) {
+        wait_.open(*backend_);
+    }
     opcodes_ = probe_opcodes(*backend_);
 }
 

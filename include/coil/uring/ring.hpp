@@ -6,6 +6,7 @@
 #include <coil/uring/abi.hpp>
 #include <coil/uring/backend.hpp>
 #include <coil/uring/detail/tsan.hpp>
+#include <coil/uring/detail/wait_region.hpp>
 #include <coil/uring/prep.hpp>
 #include <coil/uring/probe.hpp>
 #include <coil/uring/ring_options.hpp>
@@ -177,6 +178,14 @@ public:
             timeout = &detail::longest_timeout;
             flags &= ~enter_flag::abs_timer;
         }
+        if (reg_wait* const registered = wait_.get(); registered != nullptr && is_direct()) {
+            registered->ts = *timeout;
+            registered->min_wait_usec = min_wait_usec;
+            registered->flags = reg_wait_flag::ts;
+            return call(to_submit, min_complete,
+                        flags | enter_flag::ext_arg | enter_flag::ext_arg_reg, nullptr,
+                        sizeof *registered);
+        }
         getevents_arg arg{};
         arg.min_wait_usec = min_wait_usec;
         arg.ts = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(timeout));
@@ -327,11 +336,16 @@ private:
         return static_cast<std::uint32_t>(s - sqes_);
     }
 
+    /// Whether this thread calls the kernel without the backend.
+    [[nodiscard]] bool is_direct() const noexcept {
+        const backend::shortcut& direct = backend_->direct();
+        return direct.thread != 0 && direct.thread == detail::thread_number;
+    }
     // Always inlined: see syscall.hpp.
     [[gnu::always_inline]] int call(unsigned to_submit, unsigned min_complete, unsigned flags,
                                     const void* arg, std::size_t arg_size) noexcept {
-        const backend::shortcut& direct = backend_->direct();
-        if (direct.thread != 0 && direct.thread == detail::thread_number) [[likely]] {
+        if (is_direct()) [[likely]] {
+            const backend::shortcut& direct = backend_->direct();
             return detail::sys_enter(direct.ring, to_submit, min_complete, flags | direct.flags,
                                      arg, arg_size);
         }
@@ -362,6 +376,7 @@ private:
     std::uint32_t* sq_flags_ = nullptr;
     std::uint32_t* sq_dropped_ = nullptr;
     std::uint32_t* cq_lost_ = nullptr;
+    detail::wait_region wait_;
     coil::detail::owned<backend> backend_;
     probe_result opcodes_;
 };
