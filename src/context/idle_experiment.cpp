@@ -110,7 +110,8 @@ bool idle_experiment::is_cheaper(const measured& challenger, const measured& usu
     const bool is_stream = have_bytes && is_same(rate_ratio(&measured::bytes)) &&
                            !is_same(rate_ratio(&measured::events));
     const auto cost = [is_stream](const measured& m) {
-        return static_cast<double>(m.wall_ns + m.cpu_ns) /
+        constexpr double cpu_weight = 1.5;
+        return (static_cast<double>(m.wall_ns) + cpu_weight * static_cast<double>(m.cpu_ns)) /
                static_cast<double>(is_stream ? m.bytes : m.events);
     };
     constexpr double noise = 1.02;

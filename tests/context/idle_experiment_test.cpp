@@ -132,6 +132,12 @@ TEST(IdleExperiment, LessLatencyThanItCostsCpuTimeDoesNotPay) {
     EXPECT_EQ(l.experiment.usual(), idle_way::park);
 }
 
+TEST(IdleExperiment, SavingAsMuchLatencyAsItCostsCpuTimeDoesNotPay) {
+    loop l;
+    l.run({{50 * us, 33 * us}, {59 * us, 24 * us}}, 1'000 * ms); // reads of a disk, one at a time
+    EXPECT_EQ(l.experiment.usual(), idle_way::park);
+}
+
 TEST(IdleExperiment, BatchesIfWakeUpsTakeTheClientsTime) {
     for (const std::uint32_t seed : {1U, 2U, 3U}) {
         loop l(seed, kernel::with_batches);

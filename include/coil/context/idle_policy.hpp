@@ -18,8 +18,8 @@ namespace coil {
 /// few at a time, it lets them accumulate for an eighth of `limit`.
 ///
 /// A busy context also finds out by experiment how to wait for its present load. For about 2 ms it
-/// waits in another way, and compares the wall-clock time plus the CPU time per unit of work. The
-/// ways are:
+/// waits in another way, and compares the costs: the wall-clock time plus one and a half times the
+/// CPU time, per unit of work. The ways are:
 ///
 /// - to spin: usually best for a lone client that waits for each reply;
 /// - to sleep at once: usually best if a device or another thread limits the rate;

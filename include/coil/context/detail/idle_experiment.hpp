@@ -9,11 +9,11 @@ namespace coil::detail {
 /// Finds out by experiment which way of waiting is the cheapest for the present load. Arithmetic
 /// only: the caller supplies the measurements.
 ///
-/// The cost of a way is the wall-clock time plus the CPU time per unit of work: a microsecond of
-/// CPU time is well spent if it saves more than a microsecond of latency. For a lone client, which
-/// waits for this thread, that is a spin. If many clients take turns, a batch: each sleep makes one
-/// of them spend time on the wake-up. If another thread or a device limits the rate, it is the way
-/// with the least CPU time.
+/// The cost of a way is the wall-clock time plus one and a half times the CPU time per unit of
+/// work: a microsecond of CPU time, which another thread could use, has to save more than a
+/// microsecond of latency. For a lone client, which waits for this thread, the cheapest way is a
+/// spin. For many clients it is a batch: each sleep makes one of them spend time on the wake-up. If
+/// another thread or a device limits the rate, it is the way with the least CPU time.
 ///
 /// An experiment compares three windows of about 2 ms: the usual way, another one (the challenger),
 /// the usual way again. Two experiments in a row that favour the challenger make it the usual way.
