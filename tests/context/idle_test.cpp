@@ -141,9 +141,11 @@ TEST(Idle, G8_ABackendThatAlwaysReportsWorkDoesNotKeepAContextAwake) {
     EXPECT_EQ(context.metrics().parks, 1U);
 }
 
-/// Performs operations one after the other, each of which takes 20 µs of the script's time, and
-/// `wake_up` more if the context sleeps.
-context_metrics after_many_short_waits(std::chrono::nanoseconds wake_up) {
+/// Performs operations one after the other, each of which takes 80 µs of the script's time, and
+/// `wake_up` more if the context sleeps. Each reading of the clock takes at least `cpu` of CPU
+/// time, which is real, while the other times are the script's.
+context_metrics after_many_short_waits(std::chrono::nanoseconds wake_up,
+                                       std::chrono::nanoseconds cpu = 0ns) {
     auto script = std::make_shared<coil_test::scripted_backend::script>();
     std::uint64_t pending = 0;
     std::chrono::nanoseconds due{};
@@ -154,12 +156,15 @@ context_metrics after_many_short_waits(std::chrono::nanoseconds wake_up) {
     script->on_submit = [&](const coil::uring::sqe& entry) {
         if (entry.opcode == static_cast<std::uint8_t>(coil::uring::opcode::nop)) {
             pending = entry.user_data;
-            due = script->now + 20us;
+            due = script->now + 80us;
             script->stuck_flags = 0;
         }
     };
     script->on_now = [&] {
-        script->now += 1us;
+        script->now += 4us;
+        const auto begin = steady_clock::now();
+        while (steady_clock::now() - begin < cpu) {
+        }
         if (pending != 0 && script->now >= due) {
             complete();
         }
@@ -171,7 +176,7 @@ context_metrics after_many_short_waits(std::chrono::nanoseconds wake_up) {
         }
     };
     io_context_options options;
-    options.idle = idle_policy::spin(50us);
+    options.idle = idle_policy::spin(200us);
     options.make_backend = coil_test::scripted_backend::factory(script);
     io_context context(options);
     auto waits = []() -> task<> {
@@ -184,7 +189,7 @@ context_metrics after_many_short_waits(std::chrono::nanoseconds wake_up) {
 }
 
 TEST(Idle, KeepsSpinningIfSleepingWouldDelayTheWork) {
-    const context_metrics m = after_many_short_waits(28us);
+    const context_metrics m = after_many_short_waits(110us);
     EXPECT_GE(m.spin_experiments, 3U);
     EXPECT_EQ(m.spins_suppressed, 0U);
     EXPECT_GT(m.spins, 10 * m.parks);
@@ -192,14 +197,14 @@ TEST(Idle, KeepsSpinningIfSleepingWouldDelayTheWork) {
 
 /// The sleeps of an experiment are then longer than a spin may be.
 TEST(Idle, KeepsSpinningIfWakingUpTakesLongerThanTheWait) {
-    const context_metrics m = after_many_short_waits(35us);
+    const context_metrics m = after_many_short_waits(140us);
     EXPECT_GE(m.spin_experiments, 3U);
     EXPECT_EQ(m.spins_suppressed, 0U);
     EXPECT_GT(m.spins, 10 * m.parks);
 }
 
 TEST(Idle, StopsSpinningIfItOnlyTakesCpuTime) {
-    const context_metrics m = after_many_short_waits(0us);
+    const context_metrics m = after_many_short_waits(0us, 1us);
     EXPECT_GE(m.spin_experiments, 3U);
     EXPECT_EQ(m.spins_suppressed, 1U);
     EXPECT_GT(m.parks, m.spins);
