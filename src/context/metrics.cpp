@@ -24,6 +24,7 @@ context_metrics live_metrics::snapshot() const noexcept {
     m.spins = spins.get();
     m.spin_experiments = spin_experiments.get();
     m.spins_suppressed = spins_suppressed.get();
+    m.sleeps_batched = sleeps_batched.get();
     m.wake_ups_sent = wake_ups_sent.get();
     m.wake_ups_elided = wake_ups_elided.get();
     m.refusals = refusals.get();
@@ -101,7 +102,9 @@ std::string to_string(const context_metrics& m) {
            "spins: %llu%s\n",
            ull{m.enters}, m.submissions_per_enter(), m.completions_per_enter(), ull{m.submissions},
            ull{m.completions}, ull{m.parks}, ull{m.spins},
-           m.spins_suppressed != 0 ? " (spinning does not pay)" : "");
+           m.sleeps_batched != 0     ? " (batched sleeps pay)"
+           : m.spins_suppressed != 0 ? " (spinning does not pay)"
+                                     : "");
     append(out, "wake-ups sent: %llu, elided: %llu\n", ull{m.wake_ups_sent},
            ull{m.wake_ups_elided});
     append(out, "back-pressure waits: %llu, refusals: %llu, overflows: %llu\n",

@@ -37,7 +37,8 @@ void parker::check_experiment() noexcept {
         .bytes = transferred_,
     });
     metrics_.spin_experiments.set(experiment_.results());
-    metrics_.spins_suppressed.set(experiment_.is_in_favour() ? 0 : 1);
+    metrics_.spins_suppressed.set(experiment_.usual() == idle_way::spin ? 0 : 1);
+    metrics_.sleeps_batched.set(experiment_.usual() == idle_way::batch ? 1 : 0);
 }
 
 /// Whether there is an event, and not only IORING_SQ_TASKRUN. The kernel queues task work before it

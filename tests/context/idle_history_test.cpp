@@ -16,7 +16,7 @@ using coil::detail::idle_history;
 using coil::detail::timer_wheel;
 using namespace std::chrono_literals;
 
-constexpr std::int64_t us = 1'000;
+constexpr std::int64_t usec = 1'000;
 
 idle_history spinning() { return idle_history(idle_policy::spin(50us)); }
 
@@ -44,12 +44,12 @@ TEST(IdleHistory, G8_ParksAfterAFruitlessSpinUntilSleepsWereShort) {
     EXPECT_FALSE(history.should_spin(true));
     sleep(history, 1);
     EXPECT_FALSE(history.should_spin(true)); // its idle period began with the spin
-    sleep(history, 50 * us - 1);
+    sleep(history, 50 * usec - 1);
     EXPECT_FALSE(history.should_spin(true)); // one may be an accident
-    sleep(history, 50 * us);
-    sleep(history, 50 * us - 1);
+    sleep(history, 50 * usec);
+    sleep(history, 50 * usec - 1);
     EXPECT_FALSE(history.should_spin(true)); // not two in a row
-    sleep(history, 50 * us - 1);
+    sleep(history, 50 * usec - 1);
     EXPECT_TRUE(history.should_spin(true));
     EXPECT_FALSE(history.should_spin(false)); // no post has arrived since the fruitless spin
 }
@@ -57,7 +57,7 @@ TEST(IdleHistory, G8_ParksAfterAFruitlessSpinUntilSleepsWereShort) {
 TEST(IdleHistory, OnlyTheFirstSleepAfterASpinBelongsToItsIdlePeriod) {
     idle_history history = spinning();
     history.on_fruitless_spin();
-    sleep(history, 50 * us);
+    sleep(history, 50 * usec);
     sleep(history, 1);
     EXPECT_FALSE(history.should_spin(true));
     sleep(history, 1);
@@ -85,23 +85,23 @@ int spins_in(int periods, std::initializer_list<std::int64_t> lengths) {
     return spins;
 }
 
-TEST(IdleHistory, SpinsWhileIdlePeriodsAreShort) { EXPECT_EQ(spins_in(1000, {20 * us}), 1000); }
+TEST(IdleHistory, SpinsWhileIdlePeriodsAreShort) { EXPECT_EQ(spins_in(1000, {20 * usec}), 1000); }
 
 TEST(IdleHistory, ARareLongPeriodCostsTwoSleeps) {
-    const std::int64_t often = 20 * us;
-    EXPECT_GE(
-        spins_in(1000, {often, often, often, often, often, often, often, often, 1'000 * us, often}),
-        700);
+    const std::int64_t often = 20 * usec;
+    EXPECT_GE(spins_in(1000, {often, often, often, often, often, often, often, often, 1'000 * usec,
+                              often}),
+              700);
 }
 
 TEST(IdleHistory, ParksIfShortAndLongPeriodsAlternate) {
-    EXPECT_LE(spins_in(1000, {20 * us, 300 * us}), 2);
-    EXPECT_LE(spins_in(1000, {20 * us, 20 * us, 300 * us}), 12);
+    EXPECT_LE(spins_in(1000, {20 * usec, 300 * usec}), 2);
+    EXPECT_LE(spins_in(1000, {20 * usec, 20 * usec, 300 * usec}), 12);
 }
 
 TEST(IdleHistory, ParksIfAllPeriodsAreLongerThanASpin) {
     // The sleep after the first spin is shorter than a spin.
-    EXPECT_EQ(spins_in(1000, {80 * us}), 1);
+    EXPECT_EQ(spins_in(1000, {80 * usec}), 1);
 }
 
 TEST(IdleHistory, ShortSleepsOfOtherPoliciesHaveNoEffect) {
@@ -126,20 +126,31 @@ TEST(IdleHistory, CoalescesIfPollsFindSeveralCompletionsButNotMany) {
     EXPECT_FALSE(history.should_coalesce()); // enough of them share a system call without waiting
     polls(200, 2);
     EXPECT_TRUE(history.should_coalesce());
-    EXPECT_EQ(history.coalesce_ns(), 50 * us / 8);
+    EXPECT_EQ(history.coalesce_ns(), 50 * usec / 8);
+}
+
+TEST(IdleHistory, BatchesOfASpinPolicyAreShort) {
+    EXPECT_EQ(spinning().batch_events(false), 1U);
+    EXPECT_EQ(spinning().batch_events(true), 16U);
+    EXPECT_EQ(spinning().batch_ns(), 20 * usec);
+    EXPECT_EQ(idle_history(idle_policy::spin(5us)).batch_ns(), 5 * usec); // not longer than a spin
+    const idle_history batches(idle_policy::batch(4, 100us));
+    EXPECT_EQ(batches.batch_events(false), 4U);
+    EXPECT_EQ(batches.batch_ns(), 100 * usec);
+    EXPECT_EQ(idle_history(idle_policy::park()).batch_events(false), 1U);
 }
 
 TEST(IdleHistory, DenseTimersShareAWakeUp) {
     idle_history history = spinning();
-    EXPECT_EQ(history.wake_up_for(70 * us), 70 * us);
-    history.on_slept(0, 60 * us, 70 * us);
-    EXPECT_EQ(history.wake_up_for(71 * us), 71 * us); // the sleep ended before its deadline
-    history.on_slept(0, 70 * us, 70 * us);
-    EXPECT_EQ(history.wake_up_for(71 * us), 170 * us);
-    EXPECT_EQ(history.wake_up_for(200 * us), 200 * us);
+    EXPECT_EQ(history.wake_up_for(70 * usec), 70 * usec);
+    history.on_slept(0, 60 * usec, 70 * usec);
+    EXPECT_EQ(history.wake_up_for(71 * usec), 71 * usec); // the sleep ended before its deadline
+    history.on_slept(0, 70 * usec, 70 * usec);
+    EXPECT_EQ(history.wake_up_for(71 * usec), 170 * usec);
+    EXPECT_EQ(history.wake_up_for(200 * usec), 200 * usec);
     EXPECT_EQ(history.wake_up_for(timer_wheel::never), timer_wheel::never);
-    history.on_slept(70 * us, 300 * us, timer_wheel::never);
-    EXPECT_EQ(history.wake_up_for(171 * us), 171 * us);
+    history.on_slept(70 * usec, 300 * usec, timer_wheel::never);
+    EXPECT_EQ(history.wake_up_for(171 * usec), 171 * usec);
 }
 
 } // namespace

@@ -6,6 +6,7 @@
 #include "support/run.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <memory>
 #include <string>
 #include <thread>
@@ -140,9 +141,11 @@ TEST(Idle, G8_ABackendThatAlwaysReportsWorkDoesNotKeepAContextAwake) {
     EXPECT_EQ(context.metrics().parks, 1U);
 }
 
-/// Performs operations one after the other, each of which takes 20 µs of the script's time, and
-/// `wake_up` more if the context sleeps.
-context_metrics after_many_short_waits(std::chrono::nanoseconds wake_up) {
+/// Performs operations one after the other, each of which takes 80 µs of the script's time, and
+/// `wake_up` more if the context sleeps. Each reading of the clock takes at least `cpu` of CPU
+/// time, which is real, while the other times are the script's.
+context_metrics after_many_short_waits(std::chrono::nanoseconds wake_up,
+                                       std::chrono::nanoseconds cpu = 0ns) {
     auto script = std::make_shared<coil_test::scripted_backend::script>();
     std::uint64_t pending = 0;
     std::chrono::nanoseconds due{};
@@ -153,12 +156,15 @@ context_metrics after_many_short_waits(std::chrono::nanoseconds wake_up) {
     script->on_submit = [&](const coil::uring::sqe& entry) {
         if (entry.opcode == static_cast<std::uint8_t>(coil::uring::opcode::nop)) {
             pending = entry.user_data;
-            due = script->now + 20us;
+            due = script->now + 80us;
             script->stuck_flags = 0;
         }
     };
     script->on_now = [&] {
-        script->now += 1us;
+        script->now += 4us;
+        const auto begin = steady_clock::now();
+        while (steady_clock::now() - begin < cpu) {
+        }
         if (pending != 0 && script->now >= due) {
             complete();
         }
@@ -170,7 +176,7 @@ context_metrics after_many_short_waits(std::chrono::nanoseconds wake_up) {
         }
     };
     io_context_options options;
-    options.idle = idle_policy::spin(50us);
+    options.idle = idle_policy::spin(200us);
     options.make_backend = coil_test::scripted_backend::factory(script);
     io_context context(options);
     auto waits = []() -> task<> {
@@ -183,7 +189,7 @@ context_metrics after_many_short_waits(std::chrono::nanoseconds wake_up) {
 }
 
 TEST(Idle, KeepsSpinningIfSleepingWouldDelayTheWork) {
-    const context_metrics m = after_many_short_waits(10us);
+    const context_metrics m = after_many_short_waits(110us);
     EXPECT_GE(m.spin_experiments, 3U);
     EXPECT_EQ(m.spins_suppressed, 0U);
     EXPECT_GT(m.spins, 10 * m.parks);
@@ -191,18 +197,83 @@ TEST(Idle, KeepsSpinningIfSleepingWouldDelayTheWork) {
 
 /// The sleeps of an experiment are then longer than a spin may be.
 TEST(Idle, KeepsSpinningIfWakingUpTakesLongerThanTheWait) {
-    const context_metrics m = after_many_short_waits(35us);
+    const context_metrics m = after_many_short_waits(140us);
     EXPECT_GE(m.spin_experiments, 3U);
     EXPECT_EQ(m.spins_suppressed, 0U);
     EXPECT_GT(m.spins, 10 * m.parks);
 }
 
 TEST(Idle, StopsSpinningIfItOnlyTakesCpuTime) {
-    const context_metrics m = after_many_short_waits(0us);
+    const context_metrics m = after_many_short_waits(0us, 1us);
     EXPECT_GE(m.spin_experiments, 3U);
     EXPECT_EQ(m.spins_suppressed, 1U);
     EXPECT_GT(m.parks, m.spins);
     EXPECT_NE(to_string(m).find("(spinning does not pay)"), std::string::npos);
+}
+
+/// Many clients: a sleep takes 30 µs, whether it waits for one completion or for several.
+struct many_waits {
+    static constexpr unsigned clients = 12;
+
+    explicit many_waits(std::uint32_t features) {
+        script->features |= features;
+        script->on_submit = [this](const coil::uring::sqe& entry) {
+            if (entry.opcode == static_cast<std::uint8_t>(coil::uring::opcode::nop)) {
+                pending.push_back(entry.user_data);
+            }
+        };
+        script->on_now = [this] { script->now += 1us; };
+        script->on_wait = [this] { complete(1); };
+        script->on_batch = [this](unsigned min_complete, std::chrono::microseconds min_wait) {
+            most_asked_for = std::max(most_asked_for, min_complete);
+            EXPECT_EQ(min_wait, 20us);
+            complete(min_complete);
+        };
+        io_context_options options;
+        options.idle = idle_policy::spin(50us);
+        options.make_backend = coil_test::scripted_backend::factory(script);
+        io_context context(options);
+        auto waits = []() -> task<> {
+            for (int i = 0; i < 5'000; ++i) {
+                co_await io::nop();
+            }
+        };
+        for (unsigned i = 0; i < clients; ++i) {
+            context.co_spawn(waits());
+        }
+        context.run();
+        metrics = context.metrics();
+    }
+
+    void complete(unsigned most) {
+        script->now += 30us;
+        for (; most > 0 && !pending.empty(); --most) {
+            script->post(pending.front(), 0);
+            pending.pop_front();
+        }
+    }
+
+    std::shared_ptr<coil_test::scripted_backend::script> script =
+        std::make_shared<coil_test::scripted_backend::script>();
+    std::deque<std::uint64_t> pending;
+    unsigned most_asked_for = 0;
+    context_metrics metrics;
+};
+
+TEST(Idle, BatchesSleepsIfThatGetsMoreDone) {
+    const many_waits w(coil::uring::feature::min_timeout);
+    EXPECT_GE(w.metrics.spin_experiments, 2U);
+    EXPECT_EQ(w.metrics.sleeps_batched, 1U);
+    EXPECT_GT(w.most_asked_for, 1U);
+    EXPECT_LE(w.most_asked_for, many_waits::clients + 1); // and the read of the wake-up descriptor
+    EXPECT_NE(to_string(w.metrics).find("(batched sleeps pay)"), std::string::npos);
+}
+
+TEST(Idle, AKernelWithoutMinWaitGetsNoBatches) {
+    const many_waits w(0);
+    EXPECT_GE(w.metrics.spin_experiments, 2U);
+    EXPECT_EQ(w.metrics.sleeps_batched, 0U);
+    EXPECT_EQ(w.most_asked_for, 0U);
 }
 
 TEST(Idle, G8_WaitingUsesNoCpuTimeWithAnyPolicy) {

@@ -133,6 +133,11 @@ public:
         /// Called when the context waits and no completion is available. The script may post one;
         /// if it does not, time advances to the end of the wait.
         std::function<void()> on_wait = [] {};
+        /// Called when the context waits for several completions and fewer are available, for at
+        /// least a time. The script may post some and advance the time; what it has posted then
+        /// ends the wait.
+        std::function<void(unsigned min_complete, std::chrono::microseconds min_wait)> on_batch =
+            [](unsigned, std::chrono::microseconds) {};
         /// Called when the context reads the clock.
         std::function<void()> on_now = [] {};
         /// A non-zero result is returned by enter() instead of executing it.
@@ -201,7 +206,19 @@ public:
         if (available() >= min_complete) {
             return static_cast<int>(n);
         }
-        const bool limited = (enter_flags & coil::uring::enter_flag::ext_arg) != 0;
+        coil::uring::getevents_arg a{};
+        if ((enter_flags & coil::uring::enter_flag::ext_arg) != 0) {
+            a = *static_cast<const coil::uring::getevents_arg*>(arg);
+        }
+        if (a.min_wait_usec != 0) {
+            script_->on_batch(min_complete, std::chrono::microseconds(a.min_wait_usec));
+            flush();
+            min_complete = 1;
+            if (available() >= min_complete) {
+                return static_cast<int>(n);
+            }
+        }
+        const bool limited = a.ts != 0;
         for (int backoff = limited ? 1 : 1000; backoff > 0; --backoff) {
             script_->on_wait();
             flush();
@@ -213,7 +230,6 @@ public:
             std::fputs("scripted backend: the context waits for ever\n", stderr);
             std::abort();
         }
-        const auto& a = *static_cast<const coil::uring::getevents_arg*>(arg);
         const auto* ts = reinterpret_cast<const coil::uring::timespec*>(a.ts);
         script_->now += std::chrono::seconds{ts->tv_sec} + std::chrono::nanoseconds{ts->tv_nsec};
         return n != 0 ? static_cast<int>(n) : -ETIME;

@@ -17,12 +17,20 @@ namespace coil {
 /// shorter than `limit`, so an idle process uses no CPU (guarantee G8). While completions arrive a
 /// few at a time, it lets them accumulate for an eighth of `limit`.
 ///
-/// A busy context also finds out by experiment whether spinning pays: for about 2 ms it does the
-/// opposite, and compares. Spinning pays if at least a tenth more is done per second, as for a lone
-/// client that waits for each reply, or if it takes less CPU time. If two experiments in a row say
-/// that it does not pay, the context sleeps at once, until two in a row say that it does.
-/// Experiments are about 20 ms apart, up to 4 s while their results agree.
-/// context_metrics::spin_experiments and spins_suppressed show the decisions.
+/// A busy context also finds out by experiment how to wait for its present load. For about 2 ms it
+/// waits in another way, and compares the costs: the wall-clock time plus one and a half times the
+/// CPU time, per unit of work. The ways are:
+///
+/// - to spin: usually best for a lone client that waits for each reply;
+/// - to sleep at once: usually best if a device or another thread limits the rate;
+/// - to sleep until up to 16 completions have arrived, or until at least one has arrived and 20 µs
+///   (`limit`, if that is less) have passed since the sleep began: usually best for many clients,
+///   which spend time on each wake-up. It needs Linux 6.12.
+///
+/// If two experiments in a row favour another way, the context changes to it. Experiments are about
+/// 20 ms apart, up to 4 s while they confirm the usual way. context_metrics::spin_experiments,
+/// spins_suppressed and sleeps_batched show the decisions. On the epoll backend and in the
+/// simulator the context sleeps at once, without experiments.
 ///
 /// `batch(events, wait)` sleeps until `events` completions have arrived, or until at least one has
 /// arrived and `wait` (at most a minute) has passed: the fewest wake-ups, with up to `wait` of

@@ -12,10 +12,13 @@ namespace coil {
 struct idle_metrics {
     std::uint64_t parks = 0;            ///< times it slept in the kernel
     std::uint64_t spins = 0;            ///< times it looked for work before sleeping
-    std::uint64_t spin_experiments = 0; ///< comparisons of spinning with sleeping at once
-    /// 1 while the context sleeps at once, because its experiments have shown that spinning does
-    /// not pay.
+    std::uint64_t spin_experiments = 0; ///< comparisons of two ways of waiting
+    /// 1 while the context sleeps without spinning, because its experiments have shown that
+    /// spinning does not pay.
     std::uint64_t spins_suppressed = 0;
+    /// 1 while its sleeps wait for several completions, because its experiments have shown that
+    /// this pays.
+    std::uint64_t sleeps_batched = 0;
 };
 
 /// The metrics of a context, returned by io_context::metrics(): totals since its creation, and its

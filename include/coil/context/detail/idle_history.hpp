@@ -49,6 +49,20 @@ public:
     /// A fraction of what the policy would spend on waiting for one completion.
     [[nodiscard]] std::int64_t coalesce_ns() const noexcept { return policy_.limit().count() / 8; }
 
+    /// The number of completions that a sleep waits for. `batches`: the experiments of a policy
+    /// that spins favour batches.
+    [[nodiscard]] std::uint32_t batch_events(bool batches) const noexcept {
+        constexpr std::uint32_t several = 16;
+        return batches ? several : policy_.events();
+    }
+    /// How long a sleep waits for that number, if at least one completion has arrived. Enough to
+    /// accumulate a few of those that are worth it, and less than most clients notice.
+    [[nodiscard]] std::int64_t batch_ns() const noexcept {
+        constexpr std::int64_t most_ns = 20'000;
+        const std::int64_t limit = policy_.limit().count();
+        return policy_.what() == idle_policy::kind::spin ? min(limit, most_ns) : limit;
+    }
+
     /// A sleep lasted from `begin` to `end`; a timer would have ended it at `until`. `imposed`: the
     /// loop did not decide by this history to sleep without a spin.
     void on_slept(std::int64_t begin, std::int64_t end, std::int64_t until,

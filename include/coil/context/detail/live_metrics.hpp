@@ -61,6 +61,7 @@ struct live_idle_metrics {
     counter spins;
     counter spin_experiments;
     counter spins_suppressed;
+    counter sleeps_batched;
 };
 
 /// The metrics that a running context writes, named as in context_metrics.

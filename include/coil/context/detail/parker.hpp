@@ -2,11 +2,11 @@
 
 #include <coil/base/exchange.hpp>
 #include <coil/base/minmax.hpp>
+#include <coil/context/detail/idle_experiment.hpp>
 #include <coil/context/detail/idle_history.hpp>
 #include <coil/context/detail/inbox.hpp>
 #include <coil/context/detail/live_metrics.hpp>
 #include <coil/context/detail/loop_ring.hpp>
-#include <coil/context/detail/spin_experiment.hpp>
 #include <coil/context/detail/turn_meter.hpp>
 #include <coil/context/detail/wake_descriptor.hpp>
 
@@ -65,7 +65,7 @@ public:
         if (experiment_.count_idle()) [[unlikely]] {
             check_experiment();
         }
-        return experiment_.spins();
+        return experiment_.way() == idle_way::spin;
     }
     /// Whether note_transferred() is to be called.
     [[nodiscard]] bool counts_bytes() const noexcept { return experiment_.is_measuring(); }
@@ -89,8 +89,9 @@ public:
         return descriptor_.is_watched() && inbox_.try_park();
     }
     /// After announce(): sleeps until a completion, a message or `until_ns` (timer_wheel::never:
-    /// without a deadline), and unparks. With a batch policy it waits for several completions, but
-    /// not for more than `due`, because what is in flight cannot post more.
+    /// without a deadline), and unparks. With a batch policy, or if the experiments favour batches,
+    /// it waits for several completions, but not for more than `due`, because what is in flight
+    /// cannot post more.
     void sleep(std::int64_t until_ns, std::uint32_t due) noexcept;
     /// Called when the announced sleep is over, or does not take place.
     void unpark() noexcept {
@@ -110,14 +111,18 @@ private:
     void check_experiment() noexcept;
     [[nodiscard]] bool has_events() noexcept;
     [[nodiscard]] bool spin_once() noexcept;
+    /// Whether the kernel can batch the sleeps of a policy that spins. It counts microseconds.
+    [[nodiscard]] bool can_batch() const noexcept {
+        return ring_.has_min_wait() && history_.batch_ns() >= 1'000;
+    }
 
     loop_ring& ring_;
     inbox& inbox_;
     turn_meter& meter_;
     live_metrics& metrics_;
     idle_history history_;
-    spin_experiment experiment_{
-        static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(this) >> 6)};
+    idle_experiment experiment_{
+        static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(this) >> 6), can_batch()};
     std::uint64_t transferred_ = 0; // bytes, while counts_bytes()
     wake_descriptor descriptor_;
     std::uint64_t woken_by_posts_ = 0;
@@ -137,11 +142,11 @@ private:
         timeout.tv_nsec = rest % 1'000'000'000;
     }
     ++metrics_.parks;
-    const idle_policy& policy = history_.policy();
-    const std::uint32_t events = min<std::uint32_t>(policy.events(), due);
+    const std::uint32_t events =
+        min<std::uint32_t>(history_.batch_events(experiment_.batches()), due);
     if (events > 1 && ring_.has_min_wait()) {
         // The kernel honours the timeout only after the minimum.
-        const std::int64_t least = min(policy.limit().count(), timed ? rest : INT64_MAX);
+        const std::int64_t least = min(history_.batch_ns(), timed ? rest : INT64_MAX);
         ring_.enter(events, timed ? &timeout : nullptr, static_cast<unsigned>(least / 1000));
     } else {
         ring_.enter(1, timed ? &timeout : nullptr, 0);
@@ -150,7 +155,7 @@ private:
     const std::int64_t end = ring_.now_ns();
     meter_.resume(end);
     experiment_.on_sleep(begin, end);
-    history_.on_slept(begin, end, until_ns, !experiment_.spins());
+    history_.on_slept(begin, end, until_ns, experiment_.way() != idle_way::spin);
 }
 
 } // namespace coil::detail
