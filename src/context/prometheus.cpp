@@ -29,6 +29,7 @@ constexpr std::array numbers{
     number{{"coil_in_flight", "Submitted entries whose completion is to come."}, gauge, &context_metrics::in_flight},
     number{{"coil_timers", "Armed timers."}, gauge, &context_metrics::timers},
     number{{"coil_spins_suppressed", "1 while spinning before a sleep does not pay."}, gauge, &context_metrics::spins_suppressed},
+    number{{"coil_napi_busy_polling", "1 if waits poll network devices."}, gauge, &context_metrics::napi_busy_polling},
     number{{"coil_tasks_started_total", "Top-level tasks that were started."}, counter, &context_metrics::tasks_started},
     number{{"coil_enters_total", "io_uring_enter system calls."}, counter, &context_metrics::enters},
     number{{"coil_submissions_total", "Submission queue entries handed to the kernel."}, counter, &context_metrics::submissions},

@@ -16,6 +16,8 @@ struct idle_metrics {
     /// 1 while the context sleeps at once, because its experiments have shown that spinning does
     /// not pay.
     std::uint64_t spins_suppressed = 0;
+    /// 1 if the kernel has accepted io_context_options::napi. Written when run() begins.
+    std::uint64_t napi_busy_polling = 0;
 };
 
 /// The metrics of a context, returned by io_context::metrics(): totals since its creation, and its

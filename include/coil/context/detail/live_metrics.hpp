@@ -61,6 +61,7 @@ struct live_idle_metrics {
     counter spins;
     counter spin_experiments;
     counter spins_suppressed;
+    counter napi_busy_polling;
 };
 
 /// The metrics that a running context writes, named as in context_metrics.
