@@ -102,6 +102,7 @@ using coil::multishot_next;
 using coil::multishot_value;
 using coil::mutable_buffer;
 using coil::mutex;
+using coil::napi_options;
 using coil::new_thread_executor;
 using coil::on;
 using coil::oneshot;
@@ -189,6 +190,8 @@ using coil::write_prometheus;
 using coil::writev_all;
 using coil::writev_some;
 using coil::yield;
+using coil::zcrx_options;
+using coil::zcrx_queue;
 } // namespace coil
 
 export namespace coil::fs {
@@ -324,6 +327,8 @@ using coil::io::readv;
 using coil::io::recv;
 using coil::io::recv_multishot;
 using coil::io::recv_stream;
+using coil::io::recv_zc_multishot;
+using coil::io::recv_zc_stream;
 using coil::io::recvfrom;
 using coil::io::recvmsg;
 using coil::io::recvmsg_multishot;
@@ -500,6 +505,16 @@ using coil::uring::sq_offsets;
 using coil::uring::sqe;
 using coil::uring::sync_cancel_reg;
 using coil::uring::timespec;
+using coil::uring::zcrx_area;
+using coil::uring::zcrx_area_mask;
+using coil::uring::zcrx_area_reg;
+using coil::uring::zcrx_area_shift;
+using coil::uring::zcrx_completion;
+using coil::uring::zcrx_cqe;
+using coil::uring::zcrx_ifq_reg;
+using coil::uring::zcrx_offsets;
+using coil::uring::zcrx_ring;
+using coil::uring::zcrx_rqe;
 } // namespace coil::uring
 
 export namespace coil::uring::accept_flag {
@@ -715,6 +730,7 @@ using coil::uring::prep::readv;
 using coil::uring::prep::readv_fixed;
 using coil::uring::prep::recv;
 using coil::uring::prep::recv_multishot;
+using coil::uring::prep::recv_zc;
 using coil::uring::prep::recvmsg;
 using coil::uring::prep::recvmsg_multishot;
 using coil::uring::prep::remove_buffers;
@@ -851,6 +867,10 @@ export namespace coil::uring::uring_cmd_flag {
 using coil::uring::uring_cmd_flag::fixed;
 using coil::uring::uring_cmd_flag::multishot;
 } // namespace coil::uring::uring_cmd_flag
+
+export namespace coil::uring::zcrx_area_flag {
+using coil::uring::zcrx_area_flag::dmabuf;
+} // namespace coil::uring::zcrx_area_flag
 
 export namespace std {
 using std::coroutine_handle;

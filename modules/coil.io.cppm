@@ -51,6 +51,8 @@ using coil::window_size;
 using coil::write_all;
 using coil::writev_all;
 using coil::writev_some;
+using coil::zcrx_options;
+using coil::zcrx_queue;
 } // namespace coil
 
 export namespace coil::io {
@@ -115,6 +117,8 @@ using coil::io::readv;
 using coil::io::recv;
 using coil::io::recv_multishot;
 using coil::io::recv_stream;
+using coil::io::recv_zc_multishot;
+using coil::io::recv_zc_stream;
 using coil::io::recvfrom;
 using coil::io::recvmsg;
 using coil::io::recvmsg_multishot;

@@ -67,6 +67,7 @@ using coil::metric_label;
 using coil::multishot_next;
 using coil::multishot_value;
 using coil::mutex;
+using coil::napi_options;
 using coil::new_thread_executor;
 using coil::on;
 using coil::oneshot;

@@ -69,6 +69,16 @@ using coil::uring::sq_offsets;
 using coil::uring::sqe;
 using coil::uring::sync_cancel_reg;
 using coil::uring::timespec;
+using coil::uring::zcrx_area;
+using coil::uring::zcrx_area_mask;
+using coil::uring::zcrx_area_reg;
+using coil::uring::zcrx_area_shift;
+using coil::uring::zcrx_completion;
+using coil::uring::zcrx_cqe;
+using coil::uring::zcrx_ifq_reg;
+using coil::uring::zcrx_offsets;
+using coil::uring::zcrx_ring;
+using coil::uring::zcrx_rqe;
 } // namespace coil::uring
 
 export namespace coil::uring::accept_flag {
@@ -284,6 +294,7 @@ using coil::uring::prep::readv;
 using coil::uring::prep::readv_fixed;
 using coil::uring::prep::recv;
 using coil::uring::prep::recv_multishot;
+using coil::uring::prep::recv_zc;
 using coil::uring::prep::recvmsg;
 using coil::uring::prep::recvmsg_multishot;
 using coil::uring::prep::remove_buffers;
@@ -420,3 +431,7 @@ export namespace coil::uring::uring_cmd_flag {
 using coil::uring::uring_cmd_flag::fixed;
 using coil::uring::uring_cmd_flag::multishot;
 } // namespace coil::uring::uring_cmd_flag
+
+export namespace coil::uring::zcrx_area_flag {
+using coil::uring::zcrx_area_flag::dmabuf;
+} // namespace coil::uring::zcrx_area_flag

@@ -1,6 +1,7 @@
 // Opens a context's ring on the chosen backend, binds it to a thread, and closes it.
 
 #include "backend_choice.hpp"
+#include "napi.hpp"
 
 #include <coil/context/detail/default_backend.hpp>
 #include <coil/context/detail/loop_ring.hpp>
@@ -110,6 +111,7 @@ void loop_ring::bind_to_this_thread() {
     if (const int error = ring_->enable(); error < 0) {
         throw std::system_error(-error, std::generic_category(), "coil: enabling the ring");
     }
+    metrics_.napi_busy_polling.set(register_napi(ring_->get_backend(), options_.napi) ? 1 : 0);
     bound_to_ = uring::detail::number_this_thread();
 }
 

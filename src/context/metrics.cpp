@@ -25,6 +25,7 @@ context_metrics live_metrics::snapshot() const noexcept {
     m.spin_experiments = spin_experiments.get();
     m.spins_suppressed = spins_suppressed.get();
     m.sleeps_batched = sleeps_batched.get();
+    m.napi_busy_polling = napi_busy_polling.get();
     m.wake_ups_sent = wake_ups_sent.get();
     m.wake_ups_elided = wake_ups_elided.get();
     m.refusals = refusals.get();
@@ -99,12 +100,13 @@ std::string to_string(const context_metrics& m) {
            ull{m.tasks}, ull{m.tasks_started}, ull{m.ready}, ull{m.in_flight}, ull{m.timers});
     append(out,
            "enters: %llu (%.2f SQEs, %.2f CQEs each), SQEs: %llu, CQEs: %llu, parks: %llu, "
-           "spins: %llu%s\n",
+           "spins: %llu%s%s\n",
            ull{m.enters}, m.submissions_per_enter(), m.completions_per_enter(), ull{m.submissions},
            ull{m.completions}, ull{m.parks}, ull{m.spins},
            m.sleeps_batched != 0     ? " (batched sleeps pay)"
            : m.spins_suppressed != 0 ? " (spinning does not pay)"
-                                     : "");
+                                     : "",
+           m.napi_busy_polling != 0 ? ", NAPI busy polling" : "");
     append(out, "wake-ups sent: %llu, elided: %llu\n", ull{m.wake_ups_sent},
            ull{m.wake_ups_elided});
     append(out, "back-pressure waits: %llu, refusals: %llu, overflows: %llu\n",

@@ -43,9 +43,16 @@ bool multishot_source::is_waited_for() const noexcept {
 }
 
 void multishot_source::resume() noexcept {
-    if (is_waited_for() && !is_active()) {
+    if ((is_waited_for() || kept_active_) && !is_active()) {
         arm();
     }
+}
+
+void multishot_source::keep_active(event_loop& loop) noexcept {
+    COIL_ASSERT(!is_active());
+    owner_loop_ = &loop;
+    kept_active_ = true;
+    arm();
 }
 
 void multishot_source::on_result(const uring::cqe& completion) noexcept {
@@ -71,6 +78,7 @@ void multishot_source::on_end() noexcept {
     if (r.value != -ECANCELED || !(paused || owner_loop_->is_ending())) {
         deliver(r);
     } else {
+        kept_active_ = false;
         arrived(r);
         if (is_waited_for() && owner_loop_->is_ending()) {
             awaiter_->end();
@@ -102,6 +110,7 @@ bool multishot_source::should_pause() const noexcept {
 }
 
 void multishot_source::close() noexcept {
+    kept_active_ = false;
     if (awaiter_ != nullptr) {
         awaiter_->source_ = nullptr;
         std::exchange(awaiter_, nullptr)->cancel();

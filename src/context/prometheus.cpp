@@ -30,6 +30,7 @@ constexpr std::array numbers{
     number{{"coil_timers", "Armed timers."}, gauge, &context_metrics::timers},
     number{{"coil_spins_suppressed", "1 while spinning before a sleep does not pay."}, gauge, &context_metrics::spins_suppressed},
     number{{"coil_sleeps_batched", "1 while sleeps wait for several completions, because that pays."}, gauge, &context_metrics::sleeps_batched},
+    number{{"coil_napi_busy_polling", "1 if waits poll network devices."}, gauge, &context_metrics::napi_busy_polling},
     number{{"coil_tasks_started_total", "Top-level tasks that were started."}, counter, &context_metrics::tasks_started},
     number{{"coil_enters_total", "io_uring_enter system calls."}, counter, &context_metrics::enters},
     number{{"coil_submissions_total", "Submission queue entries handed to the kernel."}, counter, &context_metrics::submissions},

@@ -1,6 +1,7 @@
 #include <coil/io/buffer_pool.hpp>
 #include <coil/io/detail/buffer_pool_state.hpp>
 #include <coil/io/detail/buffer_source.hpp>
+#include <coil/io/detail/lease_owner.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -303,11 +304,17 @@ std::string_view buffer_lease::text() const noexcept {
 }
 
 void buffer_lease::give_back() noexcept {
-    detail::buffer_pool_state* const pool = std::exchange(pool_, nullptr);
+    void* const owner = std::exchange(owner_, nullptr);
+    if (id_ == no_pool) [[unlikely]] {
+        static_cast<detail::lease_owner*>(owner)->take_back(std::exchange(data_, nullptr),
+                                                            std::exchange(size_, 0U));
+        return;
+    }
     data_ = nullptr;
     size_ = 0;
-    pool->give_back(id_);
-    pool->release();
+    auto& pool = *static_cast<detail::buffer_pool_state*>(owner);
+    pool.give_back(id_);
+    pool.release();
 }
 
 buffer_pool::buffer_pool(const buffer_pool_options& options)

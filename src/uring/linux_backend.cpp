@@ -114,7 +114,8 @@ public:
 private:
     int map(const params& p) noexcept {
         std::size_t sq_size = p.sq_off.array + p.sq_entries * sizeof(std::uint32_t);
-        std::size_t cq_size = p.cq_off.cqes + p.cq_entries * sizeof(cqe);
+        const std::size_t cqe_size = (p.flags & setup::cqe32) != 0 ? 2 * sizeof(cqe) : sizeof(cqe);
+        std::size_t cq_size = p.cq_off.cqes + p.cq_entries * cqe_size;
         const bool single = (p.features & feature::single_mmap) != 0;
         if (single) {
             sq_size = cq_size = sq_size > cq_size ? sq_size : cq_size;

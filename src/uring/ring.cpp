@@ -1,3 +1,5 @@
+#include "at_offset.hpp"
+
 #include <coil/uring/ring.hpp>
 
 #include <algorithm>
@@ -72,11 +74,6 @@ ring_options options_for(unsigned entries, const params& p) {
     options.sq_thread_idle = p.sq_thread_idle;
     options.wq_fd = static_cast<int>(p.wq_fd);
     return options;
-}
-
-template <class T>
-T* at(void* base, std::uint32_t offset) noexcept {
-    return reinterpret_cast<T*>(static_cast<std::byte*>(base) + offset);
 }
 
 } // namespace
@@ -160,19 +157,20 @@ void ring::set_up(const ring_options& options) {
 }
 
 void ring::use_queues(const params& p, const backend::mapping& m) noexcept {
+    using detail::at_offset;
     sqes_ = m.sqes;
-    array_ = at<std::uint32_t>(m.sq, p.sq_off.array);
-    sq_head_ = at<std::uint32_t>(m.sq, p.sq_off.head);
-    sq_tail_ = at<std::uint32_t>(m.sq, p.sq_off.tail);
-    sq_flags_ = at<std::uint32_t>(m.sq, p.sq_off.flags);
-    sq_dropped_ = at<std::uint32_t>(m.sq, p.sq_off.dropped);
-    sq_mask_ = *at<std::uint32_t>(m.sq, p.sq_off.ring_mask);
+    array_ = at_offset<std::uint32_t>(m.sq, p.sq_off.array);
+    sq_head_ = at_offset<std::uint32_t>(m.sq, p.sq_off.head);
+    sq_tail_ = at_offset<std::uint32_t>(m.sq, p.sq_off.tail);
+    sq_flags_ = at_offset<std::uint32_t>(m.sq, p.sq_off.flags);
+    sq_dropped_ = at_offset<std::uint32_t>(m.sq, p.sq_off.dropped);
+    sq_mask_ = *at_offset<std::uint32_t>(m.sq, p.sq_off.ring_mask);
     sq_entries_ = sq_mask_ + 1;
-    cqes_ = at<cqe>(m.cq, p.cq_off.cqes);
-    cq_head_ = at<std::uint32_t>(m.cq, p.cq_off.head);
-    cq_tail_ = at<std::uint32_t>(m.cq, p.cq_off.tail);
-    cq_lost_ = at<std::uint32_t>(m.cq, p.cq_off.overflow);
-    cq_mask_ = *at<std::uint32_t>(m.cq, p.cq_off.ring_mask);
+    cqes_ = at_offset<cqe>(m.cq, p.cq_off.cqes);
+    cq_head_ = at_offset<std::uint32_t>(m.cq, p.cq_off.head);
+    cq_tail_ = at_offset<std::uint32_t>(m.cq, p.cq_off.tail);
+    cq_lost_ = at_offset<std::uint32_t>(m.cq, p.cq_off.overflow);
+    cq_mask_ = *at_offset<std::uint32_t>(m.cq, p.cq_off.ring_mask);
 
     tail_ = acquired_ = sq_head_seen_ = load_acquire(sq_head_);
     cq_next_ = load_acquire(cq_head_);

@@ -17,6 +17,7 @@ namespace {
 TEST(Options, AnyMemberMayBeNamedAlone) {
     EXPECT_EQ(io_context_options{.entries = 64}.entries, 64U);
     EXPECT_EQ(io_context_options{.name = "n"}.name, "n");
+    EXPECT_EQ(napi_options{.prefer_busy_poll = true}.busy_poll, 0ns);
     EXPECT_EQ(runtime_options{.contexts = 2}.contexts, 2U);
     EXPECT_EQ(supervisor_options{.max_children = 2}.max_children, 2U);
     EXPECT_EQ(task_group_options{.max_children = 2}.max_children, 2U);

@@ -203,6 +203,7 @@ context_metrics some_metrics() {
     m.spin_experiments = 22;
     m.spins_suppressed = 1;
     m.sleeps_batched = 1;
+    m.napi_busy_polling = 1;
     m.longest_turn = 1'500'000'001ns;
     m.turn_length.add(1);             // below the first bound
     m.turn_length.add(128, 2);        // on a bound
@@ -242,9 +243,11 @@ TEST(Prometheus, APageContainsEveryFigure) {
     EXPECT_EQ(p.value("coil_spins_suppressed", "coil_spins_suppressed"), 1);
     EXPECT_EQ(p.of("coil_sleeps_batched").type, "gauge");
     EXPECT_EQ(p.value("coil_sleeps_batched", "coil_sleeps_batched"), 1);
+    EXPECT_EQ(p.of("coil_napi_busy_polling").type, "gauge");
+    EXPECT_EQ(p.value("coil_napi_busy_polling", "coil_napi_busy_polling"), 1);
     EXPECT_EQ(p.of("coil_spin_experiments_total").type, "counter");
     EXPECT_EQ(p.value("coil_spin_experiments_total", "coil_spin_experiments_total"), 22);
-    EXPECT_EQ(p.families().size(), 28U);
+    EXPECT_EQ(p.families().size(), 29U);
 }
 
 TEST(Prometheus, NamesFollowTheConventionsOfTheirTypes) {

@@ -33,6 +33,11 @@ using io_uring_mem_region_reg = coil_absent_struct;
 using io_uring_napi = coil_absent_struct;
 using io_uring_reg_wait = coil_absent_struct;
 using io_uring_region_desc = coil_absent_struct;
+using io_uring_zcrx_area_reg = coil_absent_struct;
+using io_uring_zcrx_cqe = coil_absent_struct;
+using io_uring_zcrx_ifq_reg = coil_absent_struct;
+using io_uring_zcrx_offsets = coil_absent_struct;
+using io_uring_zcrx_rqe = coil_absent_struct;
 
 // The headers that io_uring.h includes come first, so that they do not end up in the namespace.
 #if defined(__has_include) && __has_include(<linux/time_types.h>)
@@ -147,6 +152,11 @@ TEST(Abi, StructsHaveTheSizesOfTheSystemHeader) {
     COIL_SIZE(io_uring_napi, napi);
     COIL_SIZE(io_uring_reg_wait, reg_wait);
     COIL_SIZE(io_uring_region_desc, region_desc);
+    COIL_SIZE(io_uring_zcrx_area_reg, zcrx_area_reg);
+    COIL_SIZE(io_uring_zcrx_cqe, zcrx_cqe);
+    COIL_SIZE(io_uring_zcrx_ifq_reg, zcrx_ifq_reg);
+    COIL_SIZE(io_uring_zcrx_offsets, zcrx_offsets);
+    COIL_SIZE(io_uring_zcrx_rqe, zcrx_rqe);
 }
 
 #define COIL_SQE(member) COIL_MEMBER(io_uring_sqe, member, sqe, member)
@@ -310,6 +320,25 @@ TEST(Abi, OtherStructsHaveTheLayoutOfTheSystemHeader) {
     COIL_SAME(futex_waitv, futex_waiter, val);
     COIL_SAME(futex_waitv, futex_waiter, uaddr);
     COIL_SAME(futex_waitv, futex_waiter, flags);
+    COIL_SAME(io_uring_zcrx_area_reg, zcrx_area_reg, addr);
+    COIL_SAME(io_uring_zcrx_area_reg, zcrx_area_reg, len);
+    COIL_SAME(io_uring_zcrx_area_reg, zcrx_area_reg, rq_area_token);
+    COIL_SAME(io_uring_zcrx_area_reg, zcrx_area_reg, flags);
+    COIL_SAME(io_uring_zcrx_area_reg, zcrx_area_reg, dmabuf_fd);
+    COIL_SAME(io_uring_zcrx_cqe, zcrx_cqe, off);
+    COIL_SAME(io_uring_zcrx_ifq_reg, zcrx_ifq_reg, if_idx);
+    COIL_SAME(io_uring_zcrx_ifq_reg, zcrx_ifq_reg, if_rxq);
+    COIL_SAME(io_uring_zcrx_ifq_reg, zcrx_ifq_reg, rq_entries);
+    COIL_SAME(io_uring_zcrx_ifq_reg, zcrx_ifq_reg, flags);
+    COIL_SAME(io_uring_zcrx_ifq_reg, zcrx_ifq_reg, area_ptr);
+    COIL_SAME(io_uring_zcrx_ifq_reg, zcrx_ifq_reg, region_ptr);
+    COIL_SAME(io_uring_zcrx_ifq_reg, zcrx_ifq_reg, offsets);
+    COIL_SAME(io_uring_zcrx_ifq_reg, zcrx_ifq_reg, zcrx_id);
+    COIL_SAME(io_uring_zcrx_offsets, zcrx_offsets, head);
+    COIL_SAME(io_uring_zcrx_offsets, zcrx_offsets, tail);
+    COIL_SAME(io_uring_zcrx_offsets, zcrx_offsets, rqes);
+    COIL_SAME(io_uring_zcrx_rqe, zcrx_rqe, off);
+    COIL_SAME(io_uring_zcrx_rqe, zcrx_rqe, len);
 }
 
 } // namespace

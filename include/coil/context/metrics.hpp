@@ -19,6 +19,8 @@ struct idle_metrics {
     /// 1 while its sleeps wait for several completions, because its experiments have shown that
     /// this pays.
     std::uint64_t sleeps_batched = 0;
+    /// 1 if the kernel has accepted io_context_options::napi. Written when run() begins.
+    std::uint64_t napi_busy_polling = 0;
 };
 
 /// The metrics of a context, returned by io_context::metrics(): totals since its creation, and its

@@ -4,6 +4,7 @@
 #include <coil/base/std_function.hpp>
 #include <coil/context/detail/backend_factory.hpp>
 #include <coil/context/idle_policy.hpp>
+#include <coil/context/napi_options.hpp>
 #include <coil/context/watchdog_options.hpp>
 
 #include <cstdint>
@@ -42,6 +43,8 @@ struct io_context_options {
     unsigned registered_buffers = 1024;
     io_backend backend = io_backend::automatic;
     idle_policy idle = idle_policy::spin(std::chrono::microseconds(50));
+    /// Polling of network devices by the kernel while the context waits. Off by default.
+    napi_options napi = {};
     /// The processor to run on while run() or start() is active; -1: any. The ring and the memory
     /// of the context are created on that processor, and so in its NUMA node.
     int cpu_affinity = -1;

@@ -11,3 +11,4 @@
 #include <coil/uring/abi/register.hpp>
 #include <coil/uring/abi/setup.hpp>
 #include <coil/uring/abi/sqe.hpp>
+#include <coil/uring/abi/zcrx.hpp>

@@ -183,6 +183,16 @@ inline sqe recvmsg_multishot(int fd, ::msghdr* msg, int flags, unsigned group) n
     return s;
 }
 
+/// Receives repeatedly from a TCP socket without a copy, into the area of the zero-copy receive
+/// queue `queue` (zcrx_ifq_reg::zcrx_id), on a ring with 32-byte completions (Linux 6.15). Each
+/// completion with cqe_flag::more names a piece of the area; the last one is 0 or -errno.
+constexpr sqe recv_zc(int fd, std::uint32_t queue) noexcept {
+    sqe s = detail::entry(opcode::recv_zc, fd);
+    s.ioprio = recvsend_flag::recv_multishot;
+    s.zcrx_ifq_idx = queue;
+    return s;
+}
+
 // ---- options and names (Linux 6.7). The value must live until completion.
 
 /// getsockopt(2); the result is the value's length.

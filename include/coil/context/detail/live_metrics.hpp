@@ -62,6 +62,7 @@ struct live_idle_metrics {
     counter spin_experiments;
     counter spins_suppressed;
     counter sleeps_batched;
+    counter napi_busy_polling;
 };
 
 /// The metrics that a running context writes, named as in context_metrics.

@@ -113,6 +113,17 @@ protected:
     void close() noexcept;
     /// The resource that prepare() waited for may be available.
     void resume() noexcept;
+    /// Submits the request on this loop although no next() waits, and again whenever it has ended,
+    /// until the loop's run ends or close() is called. Precondition: it is not active.
+    void keep_active(event_loop& loop) noexcept;
+    // For a source whose request is in another ring than the loop's: prepare() returns `deferred`.
+    /// Adds a result.
+    void deliver(multishot_result r) noexcept;
+    /// Sets the request that dumps of tasks show. Precondition: it is not active.
+    void describe(const prepared_sqe& request) noexcept {
+        entry_.reset(request);
+        set_submission(entry_, 1);
+    }
     [[nodiscard]] bool is_waited_for() const noexcept;
     [[nodiscard]] multishot_results& results() noexcept { return results_; }
     [[nodiscard]] event_loop& owner_loop() const noexcept { return *owner_loop_; }
@@ -131,7 +142,6 @@ private:
     void on_result(const uring::cqe& completion) noexcept;
     void on_early_end() noexcept;
     void on_end() noexcept;
-    void deliver(multishot_result r) noexcept;
     [[nodiscard]] bool should_pause() const noexcept;
 
     sqe_slot entry_;
@@ -140,6 +150,7 @@ private:
     multishot_results results_;
     int error_ = 0;        // -ENOMEM: results after those in results_ were lost
     bool pausing_ = false; // cancelled because of high_water
+    bool kept_active_ = false;
 };
 
 /// Waits for a source's next result, optionally with a timeout.
