@@ -6,6 +6,7 @@ import os
 import pathlib
 import select
 import shutil
+import statistics
 import subprocess
 
 from . import process
@@ -37,6 +38,19 @@ def all_receivers(build):
     ]
 
 
+class Steadiness:
+    """Mean and standard deviation of a quantity over the seconds of a stream. There are at least two."""
+
+    def __init__(self, values):
+        self.mean = statistics.mean(values)
+        self.deviation = statistics.stdev(values)
+        self.lowest = min(values)
+        self.empty = sum(value == 0 for value in values)
+
+    def relative(self):
+        return self.deviation / self.mean if self.mean else None
+
+
 class Streamer:
     def __init__(self, build, receiver_cpu, sender_cpu, by_sendfile=False):
         self.source = pathlib.Path(build) / "bench" / "net" / "stream_source"
@@ -63,6 +77,19 @@ class Streamer:
             process.end(child)
         return {"mb_per_s": sent["mb_per_s"], "cpu_s_per_gb": cpu / (sent["bytes"] / 1e9), "cpu_s": cpu,
                 "seconds": sent["seconds"]}
+
+    def measure_seconds(self, receiver, seconds):
+        """Streams for a number of seconds; returns the bytes and the receiver's CPU seconds of each, and the receiver's whole
+        CPU time, start included."""
+        child, port = self._start(receiver, subprocess.DEVNULL)
+        try:
+            sent = json.loads(process.run([self.source, port, "--seconds", seconds, "--receiver", child.pid, *self.options],
+                                          timeout=seconds + 30, cpu=self.sender_cpu))
+            cpu = process.wait_for_end(child, timeout=10)
+        finally:
+            process.end(child)
+        return {"mb_per_s": [count / 1e6 for count in sent["bytes_of_seconds"]],
+                "cpu_s": sent["receiver_cpu_s_of_seconds"], "cpu_s_per_gb": cpu / (sent["bytes"] / 1e9)}
 
     def verify(self, receiver, mib=32):
         """Checks that every byte arrives, in order. Returns None or a message."""
