@@ -15,6 +15,8 @@ from .process import Failure
 # stream_source repeats this block.
 BLOCK = bytes(ord("!") + i % 90 for i in range(256 * 1024))
 
+SOCAT_LISTENS = "TCP4-LISTEN:PORT,bind=127.0.0.1"
+
 
 class Receiver:
     def __init__(self, key, title, command, missing=None):
@@ -24,7 +26,7 @@ class Receiver:
 def all_receivers(build):
     sink = build / "bench" / "net" / "raw_sink"
     netcat = build / "examples" / "netcat"
-    nc = shutil.which("nc.openbsd")
+    nc, traditional, socat = (shutil.which(name) for name in ("nc.openbsd", "nc.traditional", "socat"))
 
     def built(path):
         return None if path.exists() else "not built"
@@ -33,6 +35,10 @@ def all_receivers(build):
         Receiver("coil", "coil netcat", [netcat, "-l", "PORT"], built(netcat)),
         Receiver("nc", "OpenBSD nc", [nc or "nc.openbsd", "-d", "-l", "127.0.0.1", "PORT"],
                  None if nc else "not installed (netcat-openbsd)"),
+        Receiver("traditional", "traditional nc", [traditional or "nc.traditional", "-l", "-s", "127.0.0.1", "-p", "PORT"],
+                 None if traditional else "not installed (netcat-traditional)"),
+        Receiver("socat", "socat", [socat or "socat", "-u", SOCAT_LISTENS, "STDOUT"],
+                 None if socat else "not installed (socat)"),
         Receiver("raw_copy", "raw C, recv and write 64 KiB", [sink, "PORT"], built(sink)),
         Receiver("raw_splice", "raw C, splice", [sink, "PORT", "--splice"], built(sink)),
     ]
@@ -61,7 +67,8 @@ class Streamer:
 
     def _start(self, receiver, stdout):
         port = process.free_port()
-        command = [str(port) if part == "PORT" else part for part in receiver.command]
+        command = [{"PORT": port, SOCAT_LISTENS: SOCAT_LISTENS.replace("PORT", str(port))}.get(part, part)
+                   for part in receiver.command]
         child = process.start(command, self.receiver_cpu, stdout)
         process.wait_until_listening(child, port)
         return child, port
