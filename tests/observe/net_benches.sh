@@ -103,6 +103,10 @@ name = "{http://www.w3.org/2000/svg}"
 # A line of three points for each of two servers, in each of six charts: the cells without a figure are left out.
 lines = [each.get("d") for each in svg.iter(name + "path") if each.get("class") == "line" and "L" in each.get("d")]
 assert len(lines) == 12 and all(len(re.findall("[ML]", line)) == 3 for line in lines), lines
+width, height = float(svg.get("width")), float(svg.get("height"))
+for each in svg.iter(name + "text"):
+    if each.get("x") is not None:
+        assert 0 < float(each.get("x")) < width and 0 < float(each.get("y")) < height, each.attrib
 texts = [each.text for each in svg.iter(name + "text")]
 assert texts.count("redis-benchmark") == 3 and texts.count("load") == 3 and "coil redis_ping" in texts, texts
 PYTHON

@@ -48,13 +48,27 @@ def _chart(chart, left, top, x_label, y_label):
     return out
 
 
+def _legend(lines, width):
+    """(x, row, line) for each line, in as many rows as the width needs."""
+    places, x, row = [], MARGIN, 0
+    for line in lines:
+        space = 60 + 7 * len(line["name"])
+        if x + space > width and x > MARGIN:
+            x, row = MARGIN, row + 1
+        places.append((x, row, line))
+        x += space
+    return places
+
+
 def write(path, charts, columns, x_label, y_label):
     """Charts have a title and lines; a line has a name, points (x, y) and may be dashed. y is positive and logarithmic, the
     values of x are equally spaced. All charts have the same lines, which the legend names; a chart may have a `y_label` of its
     own. A chart needs at least one point."""
     rows = math.ceil(len(charts) / columns)
     width = columns * (MARGIN + WIDTH + 14)
-    height = rows * (HEIGHT + 2 * GAP) + 24
+    legend = _legend(charts[0]["lines"], width)
+    above = rows * (HEIGHT + 2 * GAP)
+    height = above + 24 * (legend[-1][1] + 1)
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">',
            "<style>text{font:12px sans-serif;fill:#333}.title{font-weight:bold}.end{text-anchor:end}.middle{text-anchor:middle}"
            ".grid{stroke:#ddd;fill:none}.line{fill:none;stroke-width:2}</style>",
@@ -62,12 +76,11 @@ def write(path, charts, columns, x_label, y_label):
     for number, chart in enumerate(charts):
         left = number % columns * (MARGIN + WIDTH + 14) + MARGIN
         out += _chart(chart, left, number // columns * (HEIGHT + 2 * GAP) + GAP - 16, x_label, chart.get("y_label", y_label))
-    x = MARGIN
-    for number, line in enumerate(charts[0]["lines"]):
+    for number, (x, row, line) in enumerate(legend):
+        y = above + 24 * row
         dash = ' stroke-dasharray="5 4"' if line.get("dashed") else ""
-        out.append(f'<path d="M{x} {height - 14}h24" class="line" stroke="{COLOURS[number % len(COLOURS)]}"{dash}/>')
-        out.append(f'<text x="{x + 30}" y="{height - 10}">{html.escape(line["name"])}</text>')
-        x += 60 + 7 * len(line["name"])
+        out.append(f'<path d="M{x} {y + 10}h24" class="line" stroke="{COLOURS[number % len(COLOURS)]}"{dash}/>')
+        out.append(f'<text x="{x + 30}" y="{y + 14}">{html.escape(line["name"])}</text>')
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(out) + "\n</svg>\n")
 
