@@ -51,7 +51,7 @@ if count == 50:
     sys.exit("load: connect: Connection refused")
 requests = 0 if count == 40 else 5000
 print(json.dumps({"requests": requests, "requests_per_second": requests * 2.0, "seconds": 0.5, "p99_us": 7000.0,
-                  "server_cpu_us_per_request": 4.25, "errors": 2 if count == 20 else 0, "stalled": count == 40,
+                  "server_cpu_us_per_request": 4.25, "server_busy": 0.97, "errors": 2 if count == 20 else 0, "stalled": count == 40,
                   "unserved": 5 if count == 30 else 0}))
 PYTHON
 # It accepts at most 30 connections.
@@ -82,6 +82,7 @@ says "$text" \
     '^coil redis_ping +10\.0 +20\.0 +30\.0 +FAILS +FAILS$' \
     '^coil redis_ping +10\.0 +10\.0 ! +10\.0 ! +FAILS +FAILS$' \
     '^raw C epoll +4\.25 +4\.25 ! +4\.25 ! +FAILS +FAILS$' \
+    '^coil redis_ping +97 +97 ! +97 ! +FAILS +FAILS$' \
     'c=10: every connection of coil is served +PASS$' \
     'c=20: every connection of coil is served +2 connections lost or wrong replies.* FAIL$' \
     '^! load, 30 connections, raw C epoll: 5 connections without a reply in 0\.5 s$' \
@@ -100,15 +101,15 @@ assert coil["40"]["load"]["runs"] == [None], coil["40"]
 assert coil["30"]["redis_benchmark"]["runs"][0]["mean_us"] == 1500, coil["30"]
 svg = xml.parse(sys.argv[1] + "/clients-curves.svg").getroot()
 name = "{http://www.w3.org/2000/svg}"
-# A line of three points for each of two servers, in each of six charts: the cells without a figure are left out.
+# A line of three points for each of two servers, in each of seven charts: the cells without a figure are left out.
 lines = [each.get("d") for each in svg.iter(name + "path") if each.get("class") == "line" and "L" in each.get("d")]
-assert len(lines) == 12 and all(len(re.findall("[ML]", line)) == 3 for line in lines), lines
+assert len(lines) == 14 and all(len(re.findall("[ML]", line)) == 3 for line in lines), lines
 width, height = float(svg.get("width")), float(svg.get("height"))
 for each in svg.iter(name + "text"):
     if each.get("x") is not None:
         assert 0 < float(each.get("x")) < width and 0 < float(each.get("y")) < height, each.attrib
 texts = [each.text for each in svg.iter(name + "text")]
-assert texts.count("redis-benchmark") == 3 and texts.count("load") == 3 and "coil redis_ping" in texts, texts
+assert texts.count("redis-benchmark") == 3 and texts.count("load") == 4 and "coil redis_ping" in texts, texts
 PYTHON
 
 # Limits are explained before anything is started.
