@@ -13,6 +13,7 @@ declare -A brings=(
     [python3]=python3 [git]=git [relacy-dev]=relacy/relacy.hpp
     [libbenchmark-dev]=benchmark/benchmark.h [liburing-dev]=liburing.h [libuv1-dev]=uv.h [libasio-dev]=asio.hpp
     [redis-server]=redis-server [fio]=fio [haproxy]=haproxy [nginx-light]=nginx
+    [netcat-traditional]=nc.traditional [socat]=socat
     [gnutls-bin]=gnutls-cli [stunnel4]=stunnel4 [testssl.sh]=testssl
     [gdb]=gdb [lldb]=lldb
     [shellcheck]=shellcheck [debootstrap]=debootstrap [mkdocs]=mkdocs [doxygen]=doxygen [chromium]=chromium
@@ -27,7 +28,7 @@ packages_of() {
         sanitizers) compiler_packages sanitizers ;;
         demo) echo netcat-openbsd redis-tools redis-server liburing-dev python3 ;;
         bench) echo libbenchmark-dev liburing-dev libuv1-dev libasio-dev netcat-openbsd redis-server redis-tools python3 ;;
-        bench_peers) echo fio haproxy nginx-light libnginx-mod-stream ;;
+        bench_peers) echo fio haproxy nginx-light libnginx-mod-stream netcat-traditional socat ;;
         lint) echo "clang-format-$clang_tools" "clang-tidy-$(tidy_version)" shellcheck git ;;
         debuggers) echo gdb "$(lldb_package)" ;;
         chroot) echo debootstrap ;;

@@ -22,7 +22,7 @@ class Server:
         self.key, self.title, self.command, self.missing = key, title, command, missing
 
 
-def all_servers(build):
+def all_servers(build, most_connections=8900):
     net = build / "bench" / "net"
 
     def ours(key, title, path, *options, package=None):
@@ -56,7 +56,7 @@ def all_servers(build):
         ours("libuv", "libuv", net / "libuv_ping", package="libuv1-dev"),
         Server("redis", "redis-server",
                [redis or "redis-server", "--port", "PORT", "--bind", LOOPBACK, "--save", "", "--appendonly", "no",
-                "--tcp-backlog", "4096", "--maxclients", "9000", "--daemonize", "no"],
+                "--tcp-backlog", "4096", "--maxclients", str(most_connections + 100), "--daemonize", "no"],
                None if redis else "not installed (redis-server)"),
     ]
 
@@ -95,30 +95,32 @@ class Pinger:
     def running(self, server):
         return Running(server, self.server_cpu)
 
-    def load(self, server, connections, seconds, warm_up=0.5):
+    def load(self, server, connections, seconds, warm_up=0.5, options=()):
         """The saturating client's JSON, server's CPU time included."""
         out = process.run([self.load_program, server.port, "-c", connections, "--seconds", seconds, "--warm-up", warm_up,
-                           "--server-pid", server.pid],
+                           "--server-pid", server.pid, *options],
                           timeout=seconds + warm_up + 60, cpu=self.client_cpu, check=False, needs=server.child)
         try:
             return json.loads(out)
         except ValueError:
             raise Failure("load printed no result; did the server end?") from None
 
-    def redis_benchmark(self, server, connections, requests):
-        """Requests/s and latencies from redis-benchmark, CPU per request from the kernel; None if it is not installed."""
+    def redis_benchmark(self, server, connections, requests, test="ping_mbulk", threads=1):
+        """Requests/s and latencies from redis-benchmark, CPU per request from the kernel; None if it is not installed. With
+        one thread it has a single event loop in the main thread."""
         if self.benchmark is None:
             return None
         before = counters.cpu_ns(server.pid)
         out = process.run([self.benchmark, "-h", LOOPBACK, "-p", server.port, "-c", connections, "-n", requests,
-                           "-t", "ping_mbulk", "--csv"], timeout=30 + requests / 5000, cpu=self.client_cpu,
-                          needs=server.child)
+                           "-t", test, "--csv", *(["--threads", threads] if threads > 1 else [])],
+                          timeout=30 + requests / 5000, cpu=self.client_cpu, needs=server.child)
         spent = counters.cpu_ns(server.pid) - before
         rows = [row for row in csv.DictReader(io.StringIO(out[out.find('"test"'):])) if "PING" in (row["test"] or "")]
         if len(rows) != 1:
             raise Failure(f"redis-benchmark printed no result: {out}")
         row = rows[0]
-        return {"requests_per_second": float(row["rps"]), "p50_us": float(row["p50_latency_ms"]) * 1000,
+        return {"requests_per_second": float(row["rps"]), "mean_us": float(row["avg_latency_ms"]) * 1000,
+                "p50_us": float(row["p50_latency_ms"]) * 1000,
                 "p99_us": float(row["p99_latency_ms"]) * 1000, "server_cpu_us_per_request": spent / 1000 / requests}
 
     def system_calls_per_request(self, server, connections=50, seconds=1.0):

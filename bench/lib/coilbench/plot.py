@@ -4,8 +4,9 @@ import html
 import math
 import statistics
 
-COLOURS = ("#1b6ca8", "#c8553d", "#588157", "#7b5ea7")
+COLOURS = ("#1b6ca8", "#c8553d", "#588157", "#7b5ea7", "#b8860b", "#4d4d4d", "#d16ba5")
 WIDTH, HEIGHT, MARGIN, GAP = 300, 200, 46, 44
+MOST_LABELS = 12 # of the x axis
 
 
 def _ticks(low, high):
@@ -31,36 +32,55 @@ def _chart(chart, left, top, x_label, y_label):
         y = y_of(tick)
         out.append(f'<path d="M{left} {y:.1f}h{WIDTH}" class="grid"/>')
         out.append(f'<text x="{left - 6}" y="{y + 4:.1f}" class="end">{tick:g}</text>')
-    for x in xs:
+    for x in xs[::math.ceil(len(xs) / MOST_LABELS)]:
         out.append(f'<text x="{x_of(x):.1f}" y="{top + HEIGHT + 16}" class="middle">{x}</text>')
     out.append(f'<text x="{left + WIDTH / 2}" y="{top + HEIGHT + 32}" class="middle">{html.escape(x_label)}</text>')
     out.append(f'<text transform="translate({left - 36} {top + HEIGHT / 2}) rotate(-90)" class="middle">{html.escape(y_label)}</text>')
     for number, line in enumerate(chart["lines"]):
+        if not line["points"]:
+            continue
         path = "L".join(f"{x_of(x):.1f} {y_of(y):.1f}" for x, y in line["points"])
         dash = ' stroke-dasharray="5 4"' if line.get("dashed") else ""
         out.append(f'<path d="M{path}" class="line" stroke="{COLOURS[number % len(COLOURS)]}"{dash}/>')
+        if len(line["points"]) == 1: # a path of one point draws nothing
+            x, y = line["points"][0]
+            out.append(f'<circle cx="{x_of(x):.1f}" cy="{y_of(y):.1f}" r="2.5" fill="{COLOURS[number % len(COLOURS)]}"/>')
     return out
 
 
+def _legend(lines, width):
+    """(x, row, line) for each line, in as many rows as the width needs."""
+    places, x, row = [], MARGIN, 0
+    for line in lines:
+        space = 60 + 7 * len(line["name"])
+        if x + space > width and x > MARGIN:
+            x, row = MARGIN, row + 1
+        places.append((x, row, line))
+        x += space
+    return places
+
+
 def write(path, charts, columns, x_label, y_label):
-    """Charts have a title and lines; a line has a name, points (x, y) and may be dashed. y is logarithmic, the values of x are
-    equally spaced. All charts have the same lines, which the legend names."""
+    """Charts have a title and lines; a line has a name, points (x, y) and may be dashed. y is positive and logarithmic, the
+    values of x are equally spaced. All charts have the same lines, which the legend names; a chart may have a `y_label` of its
+    own. A chart needs at least one point."""
     rows = math.ceil(len(charts) / columns)
     width = columns * (MARGIN + WIDTH + 14)
-    height = rows * (HEIGHT + 2 * GAP) + 24
+    legend = _legend(charts[0]["lines"], width)
+    above = rows * (HEIGHT + 2 * GAP)
+    height = above + 24 * (legend[-1][1] + 1)
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">',
            "<style>text{font:12px sans-serif;fill:#333}.title{font-weight:bold}.end{text-anchor:end}.middle{text-anchor:middle}"
            ".grid{stroke:#ddd;fill:none}.line{fill:none;stroke-width:2}</style>",
            f'<rect width="{width}" height="{height}" fill="#fff"/>']
     for number, chart in enumerate(charts):
         left = number % columns * (MARGIN + WIDTH + 14) + MARGIN
-        out += _chart(chart, left, number // columns * (HEIGHT + 2 * GAP) + GAP - 16, x_label, y_label)
-    x = MARGIN
-    for number, line in enumerate(charts[0]["lines"]):
+        out += _chart(chart, left, number // columns * (HEIGHT + 2 * GAP) + GAP - 16, x_label, chart.get("y_label", y_label))
+    for number, (x, row, line) in enumerate(legend):
+        y = above + 24 * row
         dash = ' stroke-dasharray="5 4"' if line.get("dashed") else ""
-        out.append(f'<path d="M{x} {height - 14}h24" class="line" stroke="{COLOURS[number % len(COLOURS)]}"{dash}/>')
-        out.append(f'<text x="{x + 30}" y="{height - 10}">{html.escape(line["name"])}</text>')
-        x += 60 + 7 * len(line["name"])
+        out.append(f'<path d="M{x} {y + 10}h24" class="line" stroke="{COLOURS[number % len(COLOURS)]}"{dash}/>')
+        out.append(f'<text x="{x + 30}" y="{y + 14}">{html.escape(line["name"])}</text>')
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(out) + "\n</svg>\n")
 

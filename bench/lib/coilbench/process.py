@@ -24,6 +24,10 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _running = []
 
 
+def allowed_cpus():
+    return os.sched_getaffinity(0)
+
+
 def choose_cpus(first=None, second=None):
     """(server's CPU, client's CPU): for each that is None, the first free one that this process may use."""
     allowed = sorted(os.sched_getaffinity(0))
@@ -42,6 +46,24 @@ def raise_descriptor_limit():
     return hard
 
 
+def require_descriptors(wanted, purpose):
+    """Raises the limit of open files; raises Failure if one process may not have as many as are wanted."""
+    hard = raise_descriptor_limit()
+    if hard < wanted:
+        raise Failure(f"{purpose} need {wanted} open files in one process, and its hard limit is {hard} (ulimit -Hn). As root, "
+                      f"raise it with `ulimit -n {wanted}` in this shell, or permanently in /etc/security/limits.conf "
+                      "(nofile); or measure fewer connections")
+
+
+def require_ports(wanted, purpose):
+    """Raises Failure if there are fewer ephemeral ports than connections to one port of a server."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
+        first, last = (int(number) for number in file.read().split())
+    if last - first + 1 < wanted:
+        raise Failure(f"{purpose} need {wanted} ephemeral ports, and there are {last - first + 1}. As root: "
+                      "`sysctl net.ipv4.ip_local_port_range=\"30000 65535\"`; or measure fewer connections")
+
+
 def io_uring_is_forbidden():
     """Whether io_uring is forbidden, as in a container. A call with a bad address shows it and creates no ring."""
     io_uring_setup = 425
@@ -49,7 +71,8 @@ def io_uring_is_forbidden():
 
 
 def start(command, cpu=None, stdout=subprocess.DEVNULL):
-    """A child that ends when this script ends, however that happens. Its messages go to child.messages."""
+    """A child that ends when this script ends, however that happens. `cpu` is a number, a set of numbers, or None for any. Its
+    messages go to child.messages."""
     parent = os.getpid()
 
     def prepare():
@@ -57,7 +80,7 @@ def start(command, cpu=None, stdout=subprocess.DEVNULL):
         if os.getppid() != parent:
             os._exit(1)
         if cpu is not None:
-            os.sched_setaffinity(0, {cpu})
+            os.sched_setaffinity(0, {cpu} if isinstance(cpu, int) else cpu)
 
     messages = tempfile.TemporaryFile("w+", errors="replace")
     # A separate session: Ctrl-C reaches only this script, which then ends its children in order.

@@ -121,8 +121,10 @@ def add_options(parser, name):
     parser.set_defaults(name=name)
 
 
-def read_options(parser):
+def read_options(parser, name_of=None):
+    """Parses the command line. `name_of(options)` is the name of the JSON if that depends on the options."""
     options = parser.parse_args()
+    options.name = name_of(options) if name_of else options.name
     options.json = options.json or options.build / "bench" / f"{options.name}.json"
     options.earlier = None
     if options.compare is not None: # before it is overwritten

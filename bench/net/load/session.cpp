@@ -169,6 +169,12 @@ double session::unfairness() const {
     return mean > 0 ? worst / mean : 0;
 }
 
+unsigned session::unserved() const {
+    return static_cast<unsigned>(
+        std::count_if(connections_.begin(), connections_.end(),
+                      [](const connection& c) { return c.fd >= 0 && c.had == 0; }));
+}
+
 int session::report(std::string_view engine_name) const {
     const double wall = seconds(closed_.wall - opened_.wall);
     const double client = seconds(closed_.client_cpu - opened_.client_cpu);
@@ -184,7 +190,7 @@ int session::report(std::string_view engine_name) const {
                 static_cast<int>(engine_name.size()), engine_name.data(), options_.connections,
                 options_.pipeline, wall, static_cast<unsigned long long>(replies_),
                 wall > 0 ? count / wall : 0);
-    std::printf("\"unfairness\": %.4f, ", unfairness());
+    std::printf("\"unfairness\": %.4f, \"unserved\": %u, ", unfairness(), unserved());
     std::printf(
         "\"p50_us\": %.1f, \"p99_us\": %.1f, \"p999_us\": %.1f, \"max_us\": %.1f, \"errors\": "
         "%llu, "

@@ -55,6 +55,8 @@ private:
     clocks read_clocks(std::uint64_t now) const;
     // The largest relative deviation of a connection from the mean.
     double unfairness() const;
+    // Connections that are open and have received no reply within the window.
+    unsigned unserved() const;
 
     options options_;
     std::string batch_;
