@@ -64,6 +64,7 @@ using coil::executor_arg_t;
 using coil::exit_status;
 using coil::failure_handler;
 using coil::finished_span;
+using coil::flush_before_read;
 using coil::for_each_concurrent;
 using coil::foreign_loop;
 using coil::from_callback;

@@ -22,6 +22,7 @@ using coil::counting_stream;
 using coil::duplex;
 using coil::duplex_counts;
 using coil::exit_status;
+using coil::flush_before_read;
 using coil::foreign_loop;
 using coil::from_callback;
 using coil::idle_limited;

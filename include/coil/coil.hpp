@@ -128,6 +128,7 @@
 #include <coil/stream/byte_stream.hpp>
 #include <coil/stream/copy.hpp>
 #include <coil/stream/counting_stream.hpp>
+#include <coil/stream/flush_before_read.hpp>
 #include <coil/stream/idle_limited.hpp>
 #include <coil/stream/pipe_end.hpp>
 #include <coil/stream/rate_limited.hpp>

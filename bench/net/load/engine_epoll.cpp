@@ -12,9 +12,9 @@
 namespace load {
 namespace {
 
-void send_request(session& s, connection& c, std::uint64_t now) {
-    const std::string_view request = s.request();
-    s.sent(c, now);
+void send_requests(session& s, connection& c, unsigned count, std::uint64_t now) {
+    const std::string_view request = s.requests(count);
+    s.sent(c, count, now);
     // A blocking send: it sends the whole batch, or the connection is broken.
     if (send(c.fd, request.data(), request.size(), MSG_NOSIGNAL) !=
         static_cast<ssize_t>(request.size())) {
@@ -38,7 +38,7 @@ void run_epoll(session& s) {
             std::perror("load: epoll_ctl");
             std::exit(1);
         }
-        send_request(s, c, now_ns());
+        send_requests(s, c, s.settings().pipeline, now_ns());
     }
     std::array<epoll_event, 256> events{};
     std::array<char, 65536> buffer;
@@ -52,8 +52,9 @@ void run_epoll(session& s) {
             }
             const ssize_t n = recv(c.fd, buffer.data(), buffer.size(), MSG_DONTWAIT);
             if (n > 0) {
-                if (s.received(c, {buffer.data(), static_cast<std::size_t>(n)}, now)) {
-                    send_request(s, c, now);
+                const std::string_view bytes(buffer.data(), static_cast<std::size_t>(n));
+                if (const unsigned count = s.received(c, bytes, now); count > 0) {
+                    send_requests(s, c, count, now);
                 }
             } else if (n == 0 || errno != EAGAIN) {
                 s.lost(c);

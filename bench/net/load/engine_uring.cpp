@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <memory>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include <sys/socket.h>
 
@@ -28,7 +30,7 @@ public:
         const auto count = static_cast<unsigned>(session_.connections().size());
         for (unsigned i = 0; i < count; ++i) {
             arm(i);
-            send_request(i, now_ns());
+            send_requests(i, session_.settings().pipeline, now_ns());
         }
         const unsigned asked = session_.settings().batch;
         const unsigned batch = asked != 0 ? std::min(asked, count) : std::clamp(count / 4, 1u, 8u);
@@ -37,6 +39,7 @@ public:
             ring_.enter(batch, 5'000'000);
             now = now_ns();
             ring_.for_each_cqe([&](const io_uring_cqe& cqe) { complete(cqe, now); });
+            send_due(now);
         } while (!session_.over(now));
     }
 
@@ -50,8 +53,17 @@ private:
         sqe.user_data = i;
     }
 
-    void send_request(unsigned i, std::uint64_t now) {
-        const std::string_view request = session_.request();
+    // Sends the requests that the handled completions have made due, with one send for each
+    // connection.
+    void send_due(std::uint64_t now) {
+        for (const unsigned i : due_) {
+            send_requests(i, std::exchange(due_of_[i], 0), now);
+        }
+        due_.clear();
+    }
+
+    void send_requests(unsigned i, unsigned count, std::uint64_t now) {
+        const std::string_view request = session_.requests(count);
         io_uring_sqe& sqe = ring_.next();
         sqe.opcode = IORING_OP_SEND;
         sqe.fd = static_cast<int>(i);
@@ -60,7 +72,7 @@ private:
         sqe.len = static_cast<unsigned>(request.size());
         sqe.msg_flags = MSG_NOSIGNAL | MSG_WAITALL;
         sqe.user_data = send_mark | i;
-        session_.sent(session_.connections()[i], now);
+        session_.sent(session_.connections()[i], count, now);
     }
 
     void complete(const io_uring_cqe& cqe, std::uint64_t now) {
@@ -70,7 +82,7 @@ private:
             session_.lost(c); // sends post a completion only on failure
             return;
         }
-        bool again = false;
+        unsigned again = 0;
         if ((cqe.flags & IORING_CQE_F_BUFFER) != 0) {
             const unsigned id = cqe.flags >> IORING_CQE_BUFFER_SHIFT;
             again = session_.received(c, ring_.buffer(id, static_cast<std::size_t>(cqe.res)), now);
@@ -79,13 +91,18 @@ private:
         if ((cqe.flags & IORING_CQE_F_MORE) == 0) {
             arm(i);
         }
-        if (again) {
-            send_request(i, now);
+        if (again > 0) {
+            if (due_of_[i] == 0) {
+                due_.push_back(i);
+            }
+            due_of_[i] += again;
         }
     }
 
     session& session_;
     mini_ring& ring_;
+    std::vector<unsigned> due_; // connections with requests to send
+    std::vector<unsigned> due_of_ = std::vector<unsigned>(session_.connections().size());
 };
 
 } // namespace
@@ -103,7 +120,8 @@ bool run_uring(session& s) {
             fds.push_back(c.fd);
         }
         ring->register_files(fds.data(), count);
-        const auto reply_bytes = static_cast<unsigned>(s.settings().pipeline * 8);
+        // A reply to PING is shorter than the request; a message is returned unchanged.
+        const auto reply_bytes = static_cast<unsigned>(s.requests(s.settings().pipeline).size());
         ring->provide_buffers(std::clamp(std::bit_ceil(count * 2), 64u, 16384u),
                               std::max(64u, reply_bytes));
     } catch (const std::system_error& e) {

@@ -18,7 +18,10 @@ Sends PING on every connection, waits for the reply, and sends again; prints one
   --seconds S           length of the measured window (2)
   --requests N          ends the window earlier
   --warm-up S           before the window (0.5)
-  --pipeline N          requests in one send (1)
+  --pipeline N          requests in flight on a connection (1): sent together, after all replies to
+                        the previous ones
+  --sliding             sends as many requests as replies were received, at once
+  --message BYTES       requests of this size, ending in '\n', in place of PING
   --one-reply           the server answers each receive once, however many requests it holds
   --batch N             replies awaited at once (a quarter of the connections, at most 8)
   --inline              "PING\r\n" in place of the array "*1\r\n$4\r\nPING\r\n"
@@ -56,6 +59,10 @@ options parse_options(int argc, char** argv) {
             o.one_reply = true;
             continue;
         }
+        if (name == "--sliding") {
+            o.sliding = true;
+            continue;
+        }
         if (name == "--inline") {
             o.request = "PING\r\n";
             continue;
@@ -82,6 +89,9 @@ options parse_options(int argc, char** argv) {
             o.batch = static_cast<unsigned>(number(name, value, 30000));
         } else if (name == "--pipeline") {
             o.pipeline = static_cast<unsigned>(number(name, value, 1024));
+        } else if (name == "--message") {
+            const auto size = static_cast<std::size_t>(number(name, value, 65536));
+            o.request = std::string(size > 0 ? size - 1 : 0, 'm') + '\n';
         } else if (name == "--server-pid") {
             o.server_pid = static_cast<int>(number(name, value, 1 << 30));
         } else if (name == "--host") {

@@ -13,7 +13,9 @@ struct options {
     std::string host = "127.0.0.1";
     std::uint16_t port = 0;
     unsigned connections = 50;
-    unsigned pipeline = 1; // requests per send
+    unsigned pipeline = 1; // requests in flight on each connection
+    // sends a new request for each reply; otherwise the next `pipeline` requests after the last one
+    bool sliding = false;
     // the server answers each receive once, however many requests it contains
     bool one_reply = false;
     std::uint64_t requests = 0; // ends the measured window; 0: only `seconds` ends it

@@ -87,7 +87,7 @@ double seconds(std::uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
 std::uint64_t now_ns() { return read_clock(CLOCK_MONOTONIC); }
 
-session::session(const options& o) : options_(o), replies_per_batch_(o.one_reply ? 1 : o.pipeline) {
+session::session(const options& o) : options_(o) {
     for (unsigned i = 0; i < o.pipeline; ++i) {
         batch_ += o.request;
     }
@@ -100,7 +100,7 @@ session::session(const options& o) : options_(o), replies_per_batch_(o.one_reply
     begin_ = last_reply_ = now_ns();
 }
 
-bool session::received(connection& c, std::string_view bytes, std::uint64_t now) {
+unsigned session::received(connection& c, std::string_view bytes, std::uint64_t now) {
     if (bytes.front() == '-') {
         ++errors_;
     }
@@ -114,13 +114,17 @@ bool session::received(connection& c, std::string_view bytes, std::uint64_t now)
     if (measuring_) {
         replies_ += answered;
         c.had += answered;
-        if (c.due == 0 && answered > 0) {
+        if (answered > 0 && answered >= c.probe) {
             latency_.add(now - c.since);
         }
     } else {
         replies_before_ += answered;
     }
-    return c.due == 0 && answered > 0;
+    c.probe -= std::min(answered, c.probe);
+    if (options_.sliding) {
+        return answered;
+    }
+    return c.due == 0 && answered > 0 ? options_.pipeline : 0;
 }
 
 void session::lost(connection& c) {

@@ -14,6 +14,7 @@ namespace load {
 struct connection {
     int fd = -1;
     unsigned due = 0;        // reply lines still expected
+    unsigned probe = 0;      // replies until the one whose latency is measured; 0: none is
     std::uint64_t since = 0; // when the request was passed to the kernel, ns
     std::uint64_t had = 0;   // replies within the window
 };
@@ -28,16 +29,22 @@ public:
     const options& settings() const { return options_; }
     std::vector<connection>& connections() { return connections_; }
 
-    // One or more requests, as sent by one send.
-    std::string_view request() const { return batch_; }
-
-    void sent(connection& c, std::uint64_t now) {
-        c.due = replies_per_batch_;
-        c.since = now;
+    // `count` requests, as sent by one send.
+    std::string_view requests(unsigned count) const {
+        return std::string_view(batch_).substr(0, count * options_.request.size());
     }
 
-    // Processes received bytes; returns true when the connection's next request is due.
-    bool received(connection& c, std::string_view bytes, std::uint64_t now);
+    // `count` requests are passed to the kernel.
+    void sent(connection& c, unsigned count, std::uint64_t now) {
+        c.due += options_.one_reply ? 1 : count;
+        if (c.probe == 0) {
+            c.probe = c.due;
+            c.since = now;
+        }
+    }
+
+    // Processes received bytes; returns the number of requests that are to be sent now.
+    unsigned received(connection& c, std::string_view bytes, std::uint64_t now);
 
     // The connection failed or was closed by the server; the run continues with the others.
     void lost(connection& c);
@@ -60,7 +67,6 @@ private:
 
     options options_;
     std::string batch_;
-    unsigned replies_per_batch_;
     std::vector<connection> connections_;
     std::size_t alive_ = 0;
     std::uint64_t begin_ = 0;

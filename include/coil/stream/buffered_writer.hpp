@@ -30,7 +30,7 @@ namespace coil {
 ///
 /// Constructed from an lvalue, the writer refers to the stream; from an rvalue (std::move(socket)),
 /// it owns it. Call flush() before the writer is destroyed: the destructor cannot wait, so it
-/// discards unflushed data.
+/// discards unflushed data. flush_before_read calls it whenever a reader has to wait.
 ///
 /// Threading: on one context at a time; one call at a time. Cancellation: after a cancelled or
 /// failed call the buffer keeps the unwritten bytes, and the next call continues with them, so
