@@ -142,7 +142,7 @@ void kill_requests::process_arrived() noexcept {
 }
 
 void kill_requests::process_blocked(event_loop& loop) noexcept {
-    if (held_up_ != nullptr && runs_coroutines_ && release_from_cycles(loop)) {
+    if (held_up_ != nullptr && release_from_cycles(loop)) {
         process_arrived();
     }
 }
@@ -154,7 +154,7 @@ bool kill_requests::release_from_cycles(event_loop& loop) noexcept try {
             any_blocked_ = true;
         }
     }
-    if (!any_blocked_) {
+    if (!any_blocked_ || !runs_coroutines_) {
         return false;
     }
     const wait_cycles cycles(waits_);

@@ -56,8 +56,9 @@ public:
     void set_running_coroutines(bool running) noexcept { runs_coroutines_ = running; }
     /// Called by a waiting destructor: processes only the tasks that it may destroy.
     void process_arrived() noexcept;
-    /// Called after process_arrived(): processes blocked tasks that are part of a cycle of waits,
-    /// if it was a coroutine that called the destructor.
+    /// Called after process_arrived(): registers the blocked tasks, so that other threads find
+    /// cycles of waits. Processes those that are part of one, if it was a coroutine that called the
+    /// destructor.
     void process_blocked(event_loop& loop) noexcept;
     /// Called when that destructor no longer waits. If others wait on side stacks, the coroutine
     /// that has called it continues, but no other one runs before process() has returned: it may be
