@@ -18,6 +18,7 @@ INCLUDE = HERE.parent / "include"
 # The headers are in `coil` alone, and its parts export again what it exports: where two modules include the same static
 # functions of the standard library, Clang 22 takes these for two definitions of one name.
 EVERYTHING = "coil"
+EVERYTHING_HEADER = "coil/coil.hpp"
 PARTS = {
     "coil.uring": ("the ring alone", ["uring"], []),
     "coil.core": ("tasks, generators, results, buffers, stop tokens", ["core"], []),
@@ -126,7 +127,10 @@ def texts(compiler):
         if module == "coil.core":
             names |= STANDARD
         yield module, text_of(module, summary, [], [f"import {EVERYTHING}", *(f"export import {i}" for i in imports)], names)
-    yield EVERYTHING, text_of(EVERYTHING, "everything", ["coil/coil.hpp"], [], everything)
+    missing = everything - STANDARD - usable(compiler, [EVERYTHING_HEADER], everything - STANDARD)
+    if missing:
+        sys.exit(f"<{EVERYTHING_HEADER}> does not include the headers of {', '.join(sorted(missing))}")
+    yield EVERYTHING, text_of(EVERYTHING, "everything", [EVERYTHING_HEADER], [], everything)
 
 
 def main():

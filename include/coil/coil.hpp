@@ -100,6 +100,7 @@
 #include <coil/io/signal_set.hpp>
 #include <coil/io/socket.hpp>
 #include <coil/io/socket_options.hpp>
+#include <coil/io/zcrx.hpp>
 #include <coil/io/zero_copy.hpp>
 #include <coil/net/acceptor.hpp>
 #include <coil/net/connect.hpp>
@@ -148,5 +149,6 @@
 #include <coil/sync/wait_group.hpp>
 #include <coil/uring/emulated_backend.hpp>
 #include <coil/uring/epoll_backend.hpp>
+#include <coil/uring/zcrx_area.hpp>
 
 #include <algorithm> // IWYU pragma: export
