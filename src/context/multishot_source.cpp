@@ -132,6 +132,7 @@ multishot_awaiter::~multishot_awaiter() {
         stop_observing();
         loop().disarm(*this);
     }
+    leave_if_under_way();
 }
 
 bool multishot_awaiter::begin_waiting(event_loop& loop, std::coroutine_handle<> waiter,

@@ -225,6 +225,7 @@ public:
                 loop().deliver_inbox(); // the helper posts the result within a few instructions
             }
         }
+        leave_if_under_way();
         delete lookup_;
     }
 

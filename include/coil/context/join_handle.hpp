@@ -108,6 +108,7 @@ public:
                     loop().deliver_inbox();
                 }
             }
+            leave_if_under_way();
         }
 
         [[nodiscard]] bool await_ready() const noexcept { return state_.done(); }

@@ -221,7 +221,7 @@ public:
     send_awaitable(detail::channel_core<T>& target, T&& value) noexcept
         : core_(&target), value_(std::move(value)) {}
 
-    [[nodiscard]] detail::send_awaiter<T> operator co_await() {
+    [[nodiscard, gnu::always_inline]] detail::send_awaiter<T> operator co_await() {
         if (core_ == nullptr) [[unlikely]] {
             detail::end_with_misuse("the result of channel::send() was awaited twice.");
         }

@@ -147,6 +147,9 @@ private:
         explicit relocker(awaiter& a) noexcept : owner_(a) {
             describe<0>(detail::waited_object::unknown);
         }
+        relocker(const relocker&) = delete;
+        relocker& operator=(const relocker&) = delete;
+        ~relocker() { leave_if_under_way(); }
 
         /// Returns true if the mutex was locked immediately.
         [[nodiscard]] bool begin(detail::event_loop& loop) noexcept {
@@ -210,6 +213,7 @@ private:
         } else if (!locked && guarded_) {
             mutex_.orphans_.fetch_add(1, std::memory_order_relaxed);
         }
+        leave_if_under_way();
     }
 
     cv_waiters& cv_waiters_;

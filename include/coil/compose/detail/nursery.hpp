@@ -308,7 +308,7 @@ public:
 
 protected:
     child_wait() noexcept = default;
-    ~child_wait() = default;
+    ~child_wait() { leave_if_under_way(); }
 };
 
 /// Waits until no child is left. A stop of the awaiting task is forwarded to the children; the wait

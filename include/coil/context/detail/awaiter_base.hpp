@@ -36,7 +36,8 @@ enum class wait_kind : std::uintptr_t { other, operation, sleep, sync, stream, j
 /// has been delivered, because the node is part of the frame.
 ///
 /// A derived class has `void cancel() noexcept`, called on the owner thread: finish() follows now
-/// or later. A call after the wait has ended has no effect.
+/// or later. A call after the wait has ended has no effect. Its destructor calls
+/// leave_if_under_way(), after it has ended a pending wait.
 class awaiter_base : public ready_node, public stop_callback_base {
 public:
     awaiter_base(const awaiter_base&) = delete;
@@ -55,7 +56,10 @@ protected:
     enum class phase : std::uintptr_t { fresh, pending, done, resumed };
 
     awaiter_base() noexcept = default;
-    ~awaiter_base() {
+    ~awaiter_base() { COIL_ASSERT(!under_way()); }
+    /// Called by the destructors of derived classes rather than by this one: most of them know
+    /// already whether a wait has begun, and destroy an awaiter that was not needed at once.
+    void leave_if_under_way() noexcept {
         if (under_way()) [[unlikely]] {
             leave_on_destruction();
         }
@@ -67,12 +71,6 @@ protected:
     }
     /// Never started.
     [[nodiscard]] bool is_fresh() const noexcept { return is(phase::fresh); }
-    /// Never started, and touch() was not called.
-    [[nodiscard]] bool is_untouched() const noexcept {
-        return word_.load(std::memory_order_relaxed) == 0;
-    }
-    /// Precondition: is_fresh().
-    void touch() noexcept { word_.store(touched, std::memory_order_relaxed); }
     /// Started and not yet resumed.
     [[nodiscard]] bool under_way() const noexcept {
         static_assert(static_cast<int>(phase::pending) == 1 && static_cast<int>(phase::done) == 2);
@@ -155,8 +153,7 @@ private:
     static constexpr int kind_shift = 4;
     static constexpr std::uintptr_t kind_mask = std::uintptr_t{7} << kind_shift;
     static constexpr std::uintptr_t flags_mask = 127;
-    static constexpr std::uintptr_t touched = 128; // until begin() stores the loop
-    static constexpr std::uintptr_t to_done =      // from pending
+    static constexpr std::uintptr_t to_done = // from pending
         static_cast<std::uintptr_t>(phase::done) - static_cast<std::uintptr_t>(phase::pending);
 
     void enter(phase p) noexcept {

@@ -109,6 +109,7 @@ protected:
     explicit io_op(op_state::kind kind) noexcept
         : state_(kind) {} // NOLINT(*-member-init): previous_
     ~io_op() {
+        leave_if_under_way();
         COIL_ASSERT(state_.is(op_state::phase::idle) || state_.is(op_state::phase::completed));
     }
 

@@ -27,6 +27,7 @@ public:
                 loop().disarm(*this);
             }
         }
+        leave_if_under_way();
     }
 
     [[nodiscard]] bool await_ready() const noexcept { return false; }

@@ -154,26 +154,29 @@ public:
     [[nodiscard]] bool is_root() const noexcept { return (origin_ & is_owner) != 0; }
     /// Whether it is awaited by a task, its `parent`, and inherits that task's root and token.
     [[nodiscard]] bool is_plain_child() const noexcept { return kind() == is_root_promise; }
-    [[nodiscard]] task_owner& owner() const noexcept { return *as<task_owner>(); }
+    /// Precondition: is_root().
+    [[nodiscard]] task_owner& owner() const noexcept {
+        return *reinterpret_cast<task_owner*>(origin_ - is_owner); // the compiler folds this offset
+    }
 
     /// The root of this tree of awaits, or null if it is not a task.
     [[nodiscard]] promise_base* root() noexcept {
         // comparisons, because a jump table is too slow for an await that completes immediately
-        if (kind() == is_root_promise) [[likely]] {
-            return as<promise_base>();
-        }
-        if (kind() == is_owner) [[likely]] {
+        if (is_root()) {
             return this;
+        }
+        if (kind() == is_root_promise) [[likely]] {
+            return reinterpret_cast<promise_base*>(origin_);
         }
         return kind() == is_detour ? as<stop_detour>()->root : nullptr;
     }
 
     [[nodiscard]] inplace_stop_token stop_token() const noexcept {
-        if (kind() == is_root_promise) [[likely]] {
-            return as<promise_base>()->owner().token;
-        }
-        if (kind() == is_owner) [[likely]] {
+        if (is_root()) {
             return owner().token;
+        }
+        if (kind() == is_root_promise) [[likely]] {
+            return reinterpret_cast<promise_base*>(origin_)->owner().token;
         }
         return kind() == is_detour ? as<stop_detour>()->token
                                    : inplace_stop_token(as<inplace_stop_source>());

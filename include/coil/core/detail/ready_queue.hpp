@@ -88,11 +88,10 @@ public:
     /// Called by an await whose result is available. Returns whether it may complete without
     /// suspending.
     [[nodiscard]] bool spend_immediate_await() noexcept {
-        if (--immediate_awaits_left_ < 0) [[unlikely]] {
-            immediate_awaits_left_ = 0;
-            return false;
-        }
-        return true;
+        // Below zero it goes on to decrease, and may wrap around: so this is a single instruction.
+        immediate_awaits_left_ =
+            static_cast<std::int32_t>(static_cast<std::uint32_t>(immediate_awaits_left_) - 1);
+        return immediate_awaits_left_ >= 0;
     }
 
     /// The coroutine that pop() returned last. If push() has filled the ring since then, its slot

@@ -39,6 +39,11 @@ struct channel_entry : sync_waiter {
     }
     void end_details() noexcept { std::destroy_at(&element); }
 
+    /// Whether the await has completed, or will complete, without the other members. Not a phase
+    /// of awaiter_base, which other threads may access: the compiler merges reads of this.
+    [[nodiscard]] bool is_untouched() const noexcept { return !touched_; }
+    void touch() noexcept { touched_ = true; }
+
     std::optional<T> value;
     union {
         std::unique_ptr<element_type> element;
@@ -46,6 +51,9 @@ struct channel_entry : sync_waiter {
     bool sends;
     bool closed;
     bool out_of_memory; // nothing was received
+
+private:
+    bool touched_ = false;
 };
 
 /// The entry of a call that does not wait.

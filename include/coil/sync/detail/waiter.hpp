@@ -161,7 +161,7 @@ private:
 /// - `bool take_now()`: the fast path, which completes the wait immediately if possible;
 /// - `void leave_fast_path()` (optional): initialises what an await that completes immediately
 ///   does not need; called once, before every other function but take_now(), and followed by
-///   touch();
+///   touch(). Needs an `is_untouched()` and a `touch()` of Waiter;
 /// - `bool take_with_lock()` (optional): a second attempt, before the coroutine waits;
 /// - `auto& queue()`: the queue to wait in otherwise;
 /// - `void give_back()`: returns a permit, lock or element that was assigned to the coroutine and
@@ -230,6 +230,7 @@ protected:
             if (this->template abandon<Self>()) {
                 self().give_back();
             }
+            this->leave_if_under_way();
         }
     }
 
