@@ -97,14 +97,15 @@ TEST(Query, OfAShortAnswerOnlyWholeMembersAreUsed) {
 TEST(Query, KernelsThatRefuseItReportNothing) {
     // old kernels (EINVAL; EBADF for the descriptor -1), seccomp filters (EPERM, EACCES, ENOSYS)
     for (const int error : {EINVAL, EBADF, EOPNOTSUPP, EPERM, EACCES, ENOSYS, EFAULT}) {
-        EXPECT_EQ(result_of([=](query_hdr&, unsigned) { return -error; }), std::nullopt) << error;
-        EXPECT_EQ(result_of([=](query_hdr& q, unsigned) {
-                      q.result = -error;
-                      q.size = 0;
-                      return 0;
-                  }),
-                  std::nullopt)
-            << error;
+        for (const bool of_the_call : {true, false}) {
+            EXPECT_EQ(result_of([=](query_hdr& q, unsigned count) {
+                          answers(bytes_of(linux_6_18))(q, count); // must not be used
+                          q.result = of_the_call ? 0 : -error;
+                          return of_the_call ? -error : 0;
+                      }),
+                      std::nullopt)
+                << error << of_the_call;
+        }
     }
 }
 
@@ -154,6 +155,30 @@ TEST(Query, G11_RequiredFlagsThatTheKernelDoesNotKnowAreNamed) {
 
     const std::string nameless = refusal(1U << 31, kernel_with(linux_6_18));
     EXPECT_TRUE(contains(nameless, "1 << 31")) << nameless;
+}
+
+TEST(Query, G11_EachFlagIsCalledByItsOwnName) {
+    const std::pair<std::uint32_t, const char*> names[] = {
+        {setup::iopoll, "IOPOLL"},
+        {setup::sqpoll, "SQPOLL"},
+        {setup::sq_aff, "SQ_AFF"},
+        {setup::cqsize, "CQSIZE"},
+        {setup::clamp, "CLAMP"},
+        {setup::attach_wq, "ATTACH_WQ"},
+        {setup::r_disabled, "R_DISABLED"},
+        {setup::submit_all, "SUBMIT_ALL"},
+        {setup::coop_taskrun, "COOP_TASKRUN"},
+        {setup::taskrun_flag, "TASKRUN_FLAG"},
+        {setup::single_issuer, "SINGLE_ISSUER"},
+        {setup::defer_taskrun, "DEFER_TASKRUN"},
+        {setup::hybrid_iopoll, "HYBRID_IOPOLL"},
+    };
+    for (const auto& [flag, name] : names) {
+        query_opcode some = linux_6_18;
+        some.ring_setup_flags &= ~std::uint64_t{flag};
+        const std::string text = refusal(flag, kernel_with(some));
+        EXPECT_TRUE(contains(text, (std::string(": IORING_SETUP_") + name + ":").c_str())) << text;
+    }
 }
 
 TEST(Query, G11_RequiredFlagsThatConflictAreNotCalledUnknown) {
