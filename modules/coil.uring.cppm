@@ -36,6 +36,7 @@ using coil::uring::has_buffer;
 using coil::uring::has_more;
 using coil::uring::has_more_buffer;
 using coil::uring::is_quick_on_linux;
+using coil::uring::kernel_capabilities;
 using coil::uring::make_epoll_backend;
 using coil::uring::make_linux_backend;
 using coil::uring::mem_region_reg;
@@ -50,6 +51,9 @@ using coil::uring::probe;
 using coil::uring::probe_op;
 using coil::uring::probe_opcodes;
 using coil::uring::probe_result;
+using coil::uring::query_hdr;
+using coil::uring::query_kernel;
+using coil::uring::query_opcode;
 using coil::uring::recvmsg_out;
 using coil::uring::reg_wait;
 using coil::uring::region_desc;
@@ -333,6 +337,10 @@ using coil::uring::prep::write_fixed;
 using coil::uring::prep::writev;
 using coil::uring::prep::writev_fixed;
 } // namespace coil::uring::prep
+
+export namespace coil::uring::query_op {
+using coil::uring::query_op::opcodes;
+} // namespace coil::uring::query_op
 
 export namespace coil::uring::recvsend_flag {
 using coil::uring::recvsend_flag::bundle;

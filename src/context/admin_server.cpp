@@ -6,6 +6,7 @@
 #include "thread_name.hpp"
 #include "watched_pool.hpp"
 
+#include <coil/base/page_size.hpp>
 #include <coil/base/service_thread_start.hpp>
 #include <coil/context/detail/dump_registration.hpp>
 #include <coil/context/io_context.hpp>
@@ -359,8 +360,7 @@ std::string admin_server::process_page() const {
     text += R"(,"descriptors":)" + std::to_string(entries_of("/proc/self/fd"));
     text += R"(,"descriptor_limit":)" + std::to_string(files.rlim_cur);
     text += R"(,"threads":)" + std::to_string(entries_of("/proc/self/task"));
-    text += R"(,"resident_bytes":)" +
-            std::to_string(resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
+    text += R"(,"resident_bytes":)" + std::to_string(resident * page_size());
     return text + "}\n";
 }
 

@@ -2,6 +2,7 @@
 #include "stack_switch.hpp"
 
 #include <coil/base/minmax.hpp>
+#include <coil/base/page_size.hpp>
 #include <coil/context/detail/side_stacks.hpp>
 
 #include <chrono>
@@ -11,7 +12,6 @@
 
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__)
 #define COIL_ASAN_STACKS 1
@@ -37,11 +37,6 @@ namespace {
 
 std::int64_t now_ns() noexcept {
     return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-}
-
-std::size_t page_size() noexcept {
-    static const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-    return size;
 }
 
 /// As large as the stack of a thread usually is, because destructors of the program run here. Only

@@ -109,6 +109,7 @@ availability available() {
         a.features = r.features();
         a.setup_flags = r.setup_flags();
         a.opcodes = r.opcodes();
+        a.kernel = query_kernel(r.get_backend());
     } catch (const std::system_error& e) {
         a.error = e.code().value();
         a.reason = e.what();

@@ -1,4 +1,5 @@
 #include "at_offset.hpp"
+#include "refused_flags.hpp"
 
 #include <coil/uring/ring.hpp>
 
@@ -139,7 +140,8 @@ void ring::set_up(const ring_options& options) {
             cq_entries = std::max(cq_entries / 2, std::min(cq_entries, 2 * least_entries));
             continue;
         }
-        refuse(error, explain_setup_error(error));
+        refuse(error, error == EINVAL ? detail::explain_refused_flags(*backend_, flags)
+                                      : explain_setup_error(error));
     }
 
     constexpr std::uint32_t needed = feature::nodrop | feature::submit_stable | feature::ext_arg;

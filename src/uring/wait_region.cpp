@@ -1,17 +1,16 @@
+#include <coil/base/page_size.hpp>
 #include <coil/uring/detail/wait_region.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <new>
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 namespace coil::uring::detail {
 
 namespace {
 
-std::size_t page_size() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
+using coil::detail::page_size;
 
 } // namespace
 

@@ -1,5 +1,6 @@
 #include "at_offset.hpp"
 
+#include <coil/base/page_size.hpp>
 #include <coil/uring/detail/prep_entry.hpp>
 #include <coil/uring/zcrx_area.hpp>
 
@@ -9,7 +10,6 @@
 #include <system_error>
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 namespace coil::uring {
 
@@ -25,7 +25,7 @@ constexpr std::size_t refill_words = 4096;
 } // namespace
 
 zcrx_area::zcrx_area(std::size_t bytes, unsigned refill_entries) {
-    const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    const std::size_t page = coil::detail::page_size();
     constexpr std::size_t most = std::size_t{1} << 40;
     if (bytes == 0 || bytes > most || refill_entries == 0 || refill_entries > max_refill_entries) {
         refuse_area(EINVAL,

@@ -3,9 +3,11 @@
 #include "support/run.hpp"
 
 #include <coil/context/runtime.hpp>
+#include <coil/context/this_context.hpp>
 #include <coil/net/resolve.hpp>
 #include <coil/sim/for_each_seed.hpp>
 #include <coil/sim/world.hpp>
+#include <coil/uring/probe.hpp>
 
 #include <gtest/gtest.h>
 
@@ -327,6 +329,18 @@ TEST(SimWorld, G1_ACrashDuringALookUpLeavesNothingBehind) {
     h.co_spawn(resolve_and_crash(h, text));
     w.run();
     EXPECT_EQ(text, "");
+}
+
+task<bool> can_query_the_kernel() {
+    coil::uring::ring& ring = coil::this_context().loop().ring();
+    co_return coil::uring::query_kernel(ring.get_backend()).has_value();
+}
+
+TEST(SimWorld, TheKernelBehindItIsNotReported) {
+    sim::world w{1};
+    auto answered = w.host("h").spawn(can_query_the_kernel());
+    w.run();
+    EXPECT_FALSE(answered.get());
 }
 
 } // namespace

@@ -125,6 +125,7 @@
     X(IO_URING_NAPI_TRACKING_INACTIVE, napi_tracking::inactive)                                    \
     X(IORING_MEM_REGION_TYPE_USER, region_flag::user_memory)                                       \
     X(IORING_MEM_REGION_REG_WAIT_ARG, mem_region_flag::reg_wait_arg)                               \
+    X(IO_URING_QUERY_OPCODES, query_op::opcodes)                                                   \
     X(IORING_ZCRX_AREA_SHIFT, zcrx_area_shift)                                                     \
     X(IORING_ZCRX_AREA_DMABUF, zcrx_area_flag::dmabuf)                                             \
     X(IO_WQ_BOUND, iowq::bound)                                                                    \

@@ -31,6 +31,8 @@ using io_uring_clock_register = coil_absent_struct;
 using io_uring_clone_buffers = coil_absent_struct;
 using io_uring_mem_region_reg = coil_absent_struct;
 using io_uring_napi = coil_absent_struct;
+using io_uring_query_hdr = coil_absent_struct;
+using io_uring_query_opcode = coil_absent_struct;
 using io_uring_reg_wait = coil_absent_struct;
 using io_uring_region_desc = coil_absent_struct;
 using io_uring_zcrx_area_reg = coil_absent_struct;
@@ -49,6 +51,9 @@ using io_uring_zcrx_rqe = coil_absent_struct;
 namespace theirs {
 #include <linux/futex.h>
 #include <linux/io_uring.h>
+#if defined(__has_include) && __has_include(<linux/io_uring/query.h>)
+#include <linux/io_uring/query.h>
+#endif
 
 namespace {
 
@@ -150,6 +155,8 @@ TEST(Abi, StructsHaveTheSizesOfTheSystemHeader) {
     COIL_SIZE(io_uring_clone_buffers, clone_buffers);
     COIL_SIZE(io_uring_mem_region_reg, mem_region_reg);
     COIL_SIZE(io_uring_napi, napi);
+    COIL_SIZE(io_uring_query_hdr, query_hdr);
+    COIL_SIZE(io_uring_query_opcode, query_opcode);
     COIL_SIZE(io_uring_reg_wait, reg_wait);
     COIL_SIZE(io_uring_region_desc, region_desc);
     COIL_SIZE(io_uring_zcrx_area_reg, zcrx_area_reg);
@@ -291,6 +298,18 @@ TEST(Abi, OtherStructsHaveTheLayoutOfTheSystemHeader) {
     COIL_SAME(io_uring_napi, napi, prefer_busy_poll);
     COIL_SAME(io_uring_napi, napi, opcode);
     COIL_SAME(io_uring_napi, napi, op_param);
+    COIL_SAME(io_uring_query_hdr, query_hdr, next_entry);
+    COIL_SAME(io_uring_query_hdr, query_hdr, query_data);
+    COIL_SAME(io_uring_query_hdr, query_hdr, query_op);
+    COIL_SAME(io_uring_query_hdr, query_hdr, size);
+    COIL_SAME(io_uring_query_hdr, query_hdr, result);
+    COIL_SAME(io_uring_query_opcode, query_opcode, nr_request_opcodes);
+    COIL_SAME(io_uring_query_opcode, query_opcode, nr_register_opcodes);
+    COIL_SAME(io_uring_query_opcode, query_opcode, feature_flags);
+    COIL_SAME(io_uring_query_opcode, query_opcode, ring_setup_flags);
+    COIL_SAME(io_uring_query_opcode, query_opcode, enter_flags);
+    COIL_SAME(io_uring_query_opcode, query_opcode, sqe_flags);
+    COIL_SAME(io_uring_query_opcode, query_opcode, nr_query_opcodes);
     COIL_SAME(io_uring_sync_cancel_reg, sync_cancel_reg, addr);
     COIL_SAME(io_uring_sync_cancel_reg, sync_cancel_reg, fd);
     COIL_SAME(io_uring_sync_cancel_reg, sync_cancel_reg, flags);

@@ -1,10 +1,5 @@
 #include "support.hpp"
 
-#include <cstddef>
-
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
@@ -323,22 +318,6 @@ TEST_F(SetupOnIoUring, G6_ALowMemlockLimitGivesASmallerRingThatWorks) {
                   return complaint;
               }),
               "");
-}
-
-// Makes one system call fail with `error`.
-std::string forbid(unsigned call, unsigned error) {
-    ::sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(::seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    const ::sock_fprog program{4, code};
-    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
-        return std::string("seccomp: ") + std::strerror(errno);
-    }
-    return "";
 }
 
 std::string complaint_about_availability(unsigned call, int error, const char* word) {

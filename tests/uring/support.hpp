@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -21,6 +22,9 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -196,6 +200,23 @@ inline std::string in_child(const std::function<std::string()>& f) {
     return complaint;
 }
 
+/// Makes one system call fail with `error`, or return 0 without effect if `error` is 0. For
+/// children.
+inline std::string forbid(unsigned call, unsigned error) {
+    ::sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(::seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const ::sock_fprog program{4, code};
+    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+        return std::string("seccomp: ") + std::strerror(errno);
+    }
+    return "";
+}
+
 /// A backend that forwards calls to another one, and can refuse them or modify their results.
 class filter_backend final : public backend {
 public:
@@ -209,6 +230,8 @@ public:
     std::function<void(params&)> after_setup;
     std::function<int(unsigned flags, const void* arg, std::size_t size)> refuse_enter;
     std::function<int(register_op)> refuse_control;
+    /// Answers register_op::query in place of the other backend.
+    std::function<int(query_hdr&, unsigned count)> answer_query;
 
     int setup(unsigned entries, params& p, mapping& m) noexcept override {
         if (refuse_setup) {
@@ -236,6 +259,9 @@ public:
             if (const int error = refuse_control(op); error != 0) {
                 return error;
             }
+        }
+        if (answer_query && op == register_op::query) {
+            return answer_query(*static_cast<query_hdr*>(arg), count);
         }
         return behind_->do_register(op, arg, count);
     }

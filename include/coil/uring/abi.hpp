@@ -8,6 +8,7 @@
 // io_uring_register(2).
 
 #include <coil/uring/abi/flags.hpp>
+#include <coil/uring/abi/query.hpp>
 #include <coil/uring/abi/register.hpp>
 #include <coil/uring/abi/setup.hpp>
 #include <coil/uring/abi/sqe.hpp>

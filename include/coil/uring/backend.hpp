@@ -52,6 +52,7 @@ public:
     /// is null: register_op::ring_fds registers the ring's descriptor for the calling thread, which
     /// makes its calls faster (-EBUSY: it is registered for another thread);
     /// register_op::unregister_ring_fds undoes that. Both return 0 if there is nothing to do.
+    /// register_op::query may be called before setup().
     virtual int do_register(register_op op, void* arg, unsigned count) noexcept = 0;
 
     /// Executes `request` synchronously, without the ring: for constructors and destructors, and

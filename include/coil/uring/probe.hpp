@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace coil::uring {
@@ -57,6 +58,27 @@ private:
 /// probe fails, no opcode is reported as supported.
 probe_result probe_opcodes(backend& k) noexcept;
 
+/// What a kernel implements, whatever this process may use of it. A plain value. A number that the
+/// kernel does not report is 0.
+struct kernel_capabilities {
+    /// The number of opcodes that the kernel knows. It may be built without some of these, so
+    /// probe_opcodes() decides whether an opcode is supported.
+    std::uint32_t request_opcodes = 0;
+    std::uint32_t register_opcodes = 0; // the number of register_op::* that it knows
+    std::uint64_t features = 0;         // feature::*
+    std::uint64_t setup_flags = 0;      // setup::*
+    std::uint64_t enter_flags = 0;      // enter_flag::*
+    std::uint64_t sqe_flags = 0;        // sqe_flag::*
+
+    friend constexpr bool operator==(const kernel_capabilities&,
+                                     const kernel_capabilities&) noexcept = default;
+};
+
+/// Queries a backend's kernel (IORING_REGISTER_QUERY, Linux 6.18), in one call. The backend need
+/// not be set up. Empty if the kernel has no such query or does not permit it, and for backends
+/// that are not a kernel.
+std::optional<kernel_capabilities> query_kernel(backend& k) noexcept;
+
 /// Whether this process can use io_uring now.
 struct availability {
     bool usable = false;
@@ -65,6 +87,7 @@ struct availability {
     std::uint32_t features = 0;
     std::uint32_t setup_flags = 0; // the flags granted of those that a ring requests by default
     probe_result opcodes;
+    std::optional<kernel_capabilities> kernel; // if usable, and if the kernel can be queried
 
     explicit operator bool() const noexcept { return usable; }
 };

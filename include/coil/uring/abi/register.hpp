@@ -47,7 +47,7 @@ enum class register_op : std::uint32_t {
     zcrx_ifq = 32,               // 6.15
     resize_rings = 33,           // 6.13
     mem_region = 34,             // 6.13
-    query = 35,                  // 6.18
+    query = 35,                  // 6.18, see query.hpp
 };
 
 /// Added to the operation's number if the ring is named by its registered index.
