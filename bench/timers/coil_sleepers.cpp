@@ -25,7 +25,9 @@ coil::task<> sampler(sleepers::workload& work) {
 
 int main(int argc, char** argv) {
     sleepers::workload work{sleepers::parse_options(argc, argv)};
-    coil::io_context context;
+    coil::io_context_options options;
+    options.timer_slack = std::chrono::microseconds(work.settings().slack_us);
+    coil::io_context context(options);
     work.begin();
     for (unsigned i = 0; i < work.count(); ++i) {
         context.co_spawn(sleeper(work, i));

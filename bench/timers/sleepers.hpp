@@ -25,11 +25,14 @@ struct options {
     unsigned rounds = 10;
     unsigned max_ms = 100;
     std::uint64_t seed = 1;
-    bool memory = false; // measure only the bytes of a sleeping coroutine
+    unsigned slack_us = 500; // only of coil: io_context_options::timer_slack
+    bool memory = false;     // measure only the bytes of a sleeping coroutine
 };
 
 [[noreturn]] inline void misuse(const char* program) {
-    std::fprintf(stderr, "usage: %s [COUNT] [--rounds N] [--max-ms N] [--seed N] [--memory]\n",
+    std::fprintf(stderr,
+                 "usage: %s [COUNT] [--rounds N] [--max-ms N] [--seed N] [--slack-us N] "
+                 "[--memory]\n",
                  program);
     std::exit(2);
 }
@@ -57,6 +60,8 @@ inline options parse_options(int argc, char** argv) {
             o.rounds = static_cast<unsigned>(value);
         } else if (name == "--max-ms") {
             o.max_ms = static_cast<unsigned>(value);
+        } else if (name == "--slack-us") {
+            o.slack_us = static_cast<unsigned>(value);
         } else if (name == "--seed") {
             o.seed = value;
         } else {

@@ -84,7 +84,7 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
             lag > options_.watchdog.timer_delay.count()) [[unlikely]] {
             metrics_.note_late_timer(lag);
         }
-        timers_.expire(now);
+        parker_.history().on_timers_fired(timers_.expire(now));
     }
     if (submissions_.has_queued()) {
         submissions_.admit_queued();

@@ -27,7 +27,7 @@ namespace coil::detail {
 event_loop::event_loop(io_context& context, const io_context_options& options)
     : ring_(options, metrics_), submissions_(ring_, options.max_in_flight),
       cancellations_(ring_, metrics_), context_(context), options_(options),
-      parker_(ring_, inbox_, meter_, metrics_, options.idle) {
+      parker_(ring_, inbox_, meter_, metrics_, options.idle, options.timer_slack) {
     prepare_heavy_fence_if_cheap();
 }
 

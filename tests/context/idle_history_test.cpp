@@ -18,12 +18,15 @@ using namespace std::chrono_literals;
 
 constexpr std::int64_t usec = 1'000;
 
-idle_history spinning() { return idle_history(idle_policy::spin(50us)); }
+idle_history history_of(idle_policy policy, std::chrono::nanoseconds timer_slack = 500us) {
+    return {policy, timer_slack};
+}
+idle_history spinning() { return history_of(idle_policy::spin(50us)); }
 
 TEST(IdleHistory, OnlySpinPoliciesSpin) {
     EXPECT_TRUE(spinning().should_spin(true));
-    EXPECT_FALSE(idle_history(idle_policy::park()).should_spin(true));
-    EXPECT_FALSE(idle_history(idle_policy::batch(4, 100us)).should_spin(true));
+    EXPECT_FALSE(history_of(idle_policy::park()).should_spin(true));
+    EXPECT_FALSE(history_of(idle_policy::batch(4, 100us)).should_spin(true));
 }
 
 TEST(IdleHistory, SpinsWithNothingInFlightOnlyAfterAPost) {
@@ -105,7 +108,7 @@ TEST(IdleHistory, ParksIfAllPeriodsAreLongerThanASpin) {
 }
 
 TEST(IdleHistory, ShortSleepsOfOtherPoliciesHaveNoEffect) {
-    idle_history history(idle_policy::park());
+    idle_history history = history_of(idle_policy::park());
     history.on_slept(0, 1, timer_wheel::never);
     EXPECT_FALSE(history.should_spin(true));
 }
@@ -133,11 +136,11 @@ TEST(IdleHistory, BatchesOfASpinPolicyAreShort) {
     EXPECT_EQ(spinning().batch_events(false), 1U);
     EXPECT_EQ(spinning().batch_events(true), 16U);
     EXPECT_EQ(spinning().batch_ns(), 20 * usec);
-    EXPECT_EQ(idle_history(idle_policy::spin(5us)).batch_ns(), 5 * usec); // not longer than a spin
-    const idle_history batches(idle_policy::batch(4, 100us));
+    EXPECT_EQ(history_of(idle_policy::spin(5us)).batch_ns(), 5 * usec); // not longer than a spin
+    const idle_history batches = history_of(idle_policy::batch(4, 100us));
     EXPECT_EQ(batches.batch_events(false), 4U);
     EXPECT_EQ(batches.batch_ns(), 100 * usec);
-    EXPECT_EQ(idle_history(idle_policy::park()).batch_events(false), 1U);
+    EXPECT_EQ(history_of(idle_policy::park()).batch_events(false), 1U);
 }
 
 TEST(IdleHistory, DenseTimersShareAWakeUp) {
@@ -151,6 +154,49 @@ TEST(IdleHistory, DenseTimersShareAWakeUp) {
     EXPECT_EQ(history.wake_up_for(timer_wheel::never), timer_wheel::never);
     history.on_slept(70 * usec, 300 * usec, timer_wheel::never);
     EXPECT_EQ(history.wake_up_for(171 * usec), 171 * usec);
+}
+
+// Returns how long after `now` a timer that is due at once is fired.
+std::int64_t delay_after(idle_history& history, std::int64_t& now, int wake_ups, int timers) {
+    for (int i = 0; i < wake_ups; ++i) {
+        const std::int64_t due = history.wake_up_for(now + 1);
+        history.on_slept(now, due, due);
+        history.on_timers_fired(timers);
+        now = due;
+    }
+    return history.wake_up_for(now + 1) - now;
+}
+
+TEST(IdleHistory, TheWholeTimerSlackIsUsedWhileSeveralTimersShareAWakeUp) {
+    idle_history history = spinning();
+    std::int64_t now = 0;
+    EXPECT_EQ(delay_after(history, now, 50, 1), 100 * usec);
+    EXPECT_EQ(delay_after(history, now, 50, 20), 500 * usec);
+    EXPECT_EQ(delay_after(history, now, 50, 2), 100 * usec);
+}
+
+TEST(IdleHistory, TimersThatFireAfterAnotherWakeUpAreNotCounted) {
+    idle_history history = spinning();
+    std::int64_t now = 0;
+    EXPECT_EQ(delay_after(history, now, 50, 1), 100 * usec);
+    for (int i = 0; i < 50; ++i) {
+        history.on_slept(now, now + 1, timer_wheel::never);
+        history.on_timers_fired(20);
+    }
+    EXPECT_EQ(delay_after(history, now, 1, 1), 100 * usec);
+}
+
+TEST(IdleHistory, AShorterTimerSlackIsKept) {
+    std::int64_t now = 0;
+    idle_history precise = history_of(idle_policy::park(), 0ns);
+    EXPECT_EQ(delay_after(precise, now, 50, 20), 1);
+    idle_history shorter = history_of(idle_policy::park(), 40us);
+    EXPECT_EQ(delay_after(shorter, now, 50, 1), 40 * usec);
+    EXPECT_EQ(delay_after(shorter, now, 50, 20), 40 * usec);
+    idle_history negative = history_of(idle_policy::park(), -1s);
+    EXPECT_EQ(delay_after(negative, now, 50, 20), 1);
+    idle_history longest = history_of(idle_policy::park(), std::chrono::nanoseconds::max());
+    EXPECT_GT(delay_after(longest, now, 50, 20), 0); // no overflow
 }
 
 } // namespace

@@ -6,12 +6,12 @@ from . import process
 
 
 class Sleepers:
-    def __init__(self, key, title, program, package=None):
-        self.key, self.title, self.program = key, title, program
+    def __init__(self, key, title, program, package=None, options=()):
+        self.key, self.title, self.program, self.options = key, title, program, options
         self.missing = None if program.exists() else f"not installed ({package})" if package else "not built"
 
     def measure(self, count, cpu, memory=False):
-        options = ["--memory"] if memory else []
+        options = [*self.options, "--memory"] if memory else self.options
         return json.loads(process.run([self.program, count, *options], timeout=120, cpu=cpu))
 
 
@@ -23,4 +23,6 @@ def bare_ticks(build, cpu):
 def all_sleepers(build):
     timers = build / "bench" / "timers"
     return [Sleepers("coil", "coil", timers / "coil_sleepers"),
+            Sleepers("precise", "coil, timer_slack 66 µs", timers / "coil_sleepers", options=["--slack-us", "66"]),
+            Sleepers("timerfd", "a heap and a timerfd, by hand", timers / "timerfd_sleepers"),
             Sleepers("asio", "Asio", timers / "asio_sleepers", "libasio-dev")]

@@ -13,7 +13,9 @@ namespace coil::detail {
 /// coalesce completions or to park. Arithmetic only: it reads no clock.
 class idle_history {
 public:
-    explicit idle_history(idle_policy policy) noexcept : policy_(policy) {}
+    idle_history(idle_policy policy, std::chrono::nanoseconds timer_slack) noexcept
+        : policy_(policy),
+          slack_ns_(min(max<std::int64_t>(timer_slack.count(), 0), most_slack_ns)) {}
 
     [[nodiscard]] const idle_policy& policy() const noexcept { return policy_; }
 
@@ -78,7 +80,15 @@ public:
             spinning_pays_ = short_sleeps_ >= needed_short_sleeps_;
         }
         if (until != timer_wheel::never && end >= until) {
-            no_timer_before_ns_ = until + timer_gap_ns;
+            woken_by_timer_ = true;
+            // At the start of a tick, because no timer becomes due between two starts.
+            no_timer_before_ns_ = timer_wheel::start_of_tick(until + timer_gap_ns());
+        }
+    }
+    /// Called after due timers have fired, once in each turn.
+    void on_timers_fired(std::int32_t count) noexcept {
+        if (exchange(woken_by_timer_, false)) {
+            fired_per_wake_up_ += (min(count, most_counted) * one - fired_per_wake_up_) / 8;
         }
     }
     /// When to wake up for a timer that is due at `timer`. Being woken costs far more than firing a
@@ -89,18 +99,30 @@ public:
 
 private:
     static constexpr std::int32_t one = 256;
-    /// The minimum time between two wake-ups by timers.
-    static constexpr std::int64_t timer_gap_ns = 100'000;
+    static constexpr std::int32_t most_counted = 1024;
+    static constexpr std::int64_t most_slack_ns = 3'600'000'000'000; // sums do not overflow
+
+    /// The minimum time between two wake-ups by timers. The whole slack is used only while several
+    /// timers share each wake-up: a few coroutines that sleep for a short time should not wait much
+    /// longer for each other.
+    [[nodiscard]] std::int64_t timer_gap_ns() const noexcept {
+        constexpr std::int64_t least_ns = 100'000;
+        constexpr std::int32_t several = 4 * one;
+        return fired_per_wake_up_ >= several ? slack_ns_ : min(slack_ns_, least_ns);
+    }
 
     idle_policy policy_;
     static constexpr int most_needed_short_sleeps = 64;
 
     bool spinning_pays_ = true;
-    bool after_fruitless_spin_ = false; // the next sleep belongs to the same idle period
-    int short_sleeps_ = 0;              // in a row
-    int needed_short_sleeps_ = 1;       // until spinning pays again
-    bool inbox_pays_ = false;           // a message has arrived since the last fruitless spin
-    std::int32_t found_per_poll_ = 0;   // a moving average, in units of 1/one
+    bool after_fruitless_spin_ = false;  // the next sleep belongs to the same idle period
+    int short_sleeps_ = 0;               // in a row
+    int needed_short_sleeps_ = 1;        // until spinning pays again
+    bool inbox_pays_ = false;            // a message has arrived since the last fruitless spin
+    std::int32_t found_per_poll_ = 0;    // a moving average, in units of 1/one
+    bool woken_by_timer_ = false;        // the timers have not fired yet
+    std::int32_t fired_per_wake_up_ = 0; // a moving average, in units of 1/one
+    std::int64_t slack_ns_;
     std::int64_t no_timer_before_ns_ = 0;
 };
 

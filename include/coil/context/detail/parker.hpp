@@ -25,8 +25,9 @@ namespace coil::detail {
 class parker {
 public:
     parker(loop_ring& ring, inbox& posts, turn_meter& meter, live_metrics& metrics,
-           idle_policy policy)
-        : ring_(ring), inbox_(posts), meter_(meter), metrics_(metrics), history_(policy) {}
+           idle_policy policy, std::chrono::nanoseconds timer_slack)
+        : ring_(ring), inbox_(posts), meter_(meter), metrics_(metrics),
+          history_(policy, timer_slack) {}
     parker(const parker&) = delete;
     parker& operator=(const parker&) = delete;
 

@@ -97,6 +97,11 @@ public:
     /// Disarms all timers.
     void clear() noexcept;
 
+    /// The start of the tick that contains this time.
+    [[nodiscard]] static std::int64_t start_of_tick(std::int64_t ns) noexcept {
+        return ns >> tick_shift << tick_shift;
+    }
+
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
     /// The time of the next check in ns: never later than the tick of the next timer. `never` if
@@ -115,9 +120,10 @@ public:
         return next_event_ == never ? -1 : now_ns - (next_event_ << tick_shift);
     }
     /// Disarms and fires every timer whose deadline has passed, in tick order. Callbacks may arm
-    /// and disarm timers.
-    void expire(std::int64_t now_ns) noexcept {
+    /// and disarm timers. Returns the number of timers that fired.
+    std::int32_t expire(std::int64_t now_ns) noexcept {
         const std::int64_t now = now_ns >> tick_shift;
+        std::int32_t fired = 0;
         while (size_ > 0 && next_event_ <= now) {
             next_event_ = find_next_event();
             if (next_event_ > now) {
@@ -133,10 +139,12 @@ public:
                 timer_node& node = *due;
                 node.unlink();
                 --size_;
+                ++fired;
                 node.fire();
             }
         }
         current_ = current_ > now ? current_ : now;
+        return fired;
     }
 
 private:
