@@ -11,6 +11,7 @@
 #include <random>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -615,28 +616,32 @@ TEST(SharedWriter, WholeMessagesThroughFaultsAndLimits) {
 
 // ---- Misuse
 
-TEST(SharedWriterMisuse, DestroyedWhileACoroutineWrites) {
-    EXPECT_DEATH(coil::run([]() -> task<> {
-                     gated_sink sink;
-                     auto w = std::make_unique<shared_writer<gated_sink&>>(sink);
-                     const auto call = coil::spawn(write_to(*w, "a"));
-                     EXPECT_FALSE(call.done());
-                     co_await settle();
-                     w.reset();
-                 }()),
-                 "a shared_writer is destroyed while a coroutine writes to it");
+// mistake 14: a shared_writer is destroyed while a coroutine writes to it
+TEST(SharedWriterDeathTest, DestroyedWhileACoroutineWrites) {
+    auto main = []() -> task<> {
+        gated_sink sink;
+        auto w = std::make_unique<shared_writer<gated_sink&>>(sink);
+        const auto call = coil::spawn(write_to(*w, "a"));
+        co_await settle();
+        EXPECT_FALSE(call.done());
+        w.reset();
+    };
+    EXPECT_DEATH(coil::run(main()),
+                 "coil: a shared_writer is destroyed while a coroutine writes to it");
 }
 
-TEST(SharedWriterMisuse, UsedOnTwoContexts) {
-    EXPECT_DEATH(coil::run([]() -> task<> {
-                     gated_sink sink;
-                     shared_writer w{sink};
-                     const auto call = coil::spawn(write_to(w, "a"));
-                     EXPECT_FALSE(call.done());
-                     co_await settle();
-                     std::thread([&] { coil::run(write_to(w, "b")); }).join();
-                 }()),
-                 "a shared_writer is used on a context while another one uses it");
+// mistake 13: a shared_writer is used on two contexts at once
+TEST(SharedWriterDeathTest, UsedOnTwoContexts) {
+    auto main = []() -> task<> {
+        gated_sink sink;
+        shared_writer w{sink};
+        const auto call = coil::spawn(write_to(w, "a"));
+        co_await settle();
+        EXPECT_FALSE(call.done());
+        std::thread([&] { coil::run(write_to(w, "b")); }).join();
+    };
+    EXPECT_DEATH(coil::run(main()),
+                 "coil: a shared_writer is used on a context while another one uses it");
 }
 
 } // namespace
