@@ -11,8 +11,7 @@ task<> answer(shared_writer<net::socket&>& out, std::string request) {
     if (request == "slow") {
         co_await sleep_for(20ms); // the other answers do not wait for this one
     }
-    const std::string text = "answer to " + request + "\n";
-    (co_await out.write(text)).value(); // whole, and never mixed with another message
+    (co_await out.write("answer to " + request + "\n")).value(); // whole, not mixed with another
 }
 
 task<> serve(net::socket peer) {
