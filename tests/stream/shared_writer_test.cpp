@@ -170,8 +170,12 @@ TEST(SharedWriter, OneCallForTheMessagesThatArriveDuringACall) {
         co_await settle();
         EXPECT_EQ(sink.calls, 1);
         EXPECT_EQ(w.pending(), 56U);
-        sink.permits.release(2);
-        EXPECT_EQ(co_await first, 6);
+        sink.permits.release();
+        EXPECT_EQ(co_await first, 6); // does not wait for the others
+        co_await settle();
+        EXPECT_EQ(sink.calls, 2);
+        EXPECT_EQ(w.pending(), 50U);
+        sink.permits.release();
         for (auto& other : others) {
             EXPECT_EQ(co_await other, 1);
         }
@@ -342,6 +346,23 @@ TEST(SharedWriter, ALargeMessageThatFailsInTheMiddleTearsTheStream) {
     }
 }
 
+TEST(SharedWriter, AFlushBehindALargeMessageThatFailsHasNothingToWrite) {
+    auto main = []() -> task<> {
+        gated_sink sink;
+        shared_writer w{sink, 4};
+        auto flush = [](auto& to) -> task<io_result> { co_return co_await to.flush(); };
+        auto large = coil::spawn(write_to(w, "large!"));
+        co_await settle();
+        auto flushed = coil::spawn(flush(w));
+        co_await settle();
+        large.cancel();
+        EXPECT_EQ(co_await large, -ECANCELED);
+        EXPECT_EQ(co_await flushed, 0);
+        EXPECT_EQ(sink.calls, 1);
+    };
+    coil::run(main());
+}
+
 // ---- Cancellation
 
 TEST(SharedWriter, G3_CancelledBeforeItIsAccepted_NothingIsWritten) {
@@ -399,6 +420,29 @@ TEST(SharedWriter, G3_CancelledAfterItWasAccepted_IsWrittenByTheOthers) {
         EXPECT_EQ(co_await a, 1); // nobody else waits: this call writes what is left
         EXPECT_EQ(sink.text, "ab");
         EXPECT_EQ(w.pending(), 0U);
+    };
+    coil::run(main());
+}
+
+TEST(SharedWriter, ACallWhoseMessageIsWrittenDoesNotFailForACancelledOne) {
+    auto main = []() -> task<> {
+        gated_sink sink;
+        shared_writer w{sink};
+        auto a = coil::spawn(write_to(w, "a"));
+        co_await settle();
+        auto b = coil::spawn(write_to(w, "b"));
+        co_await settle();
+        b.cancel();
+        EXPECT_EQ(co_await b, -ECANCELED);
+        sink.permits.release();
+        co_await settle();
+        EXPECT_FALSE(a.done());
+        a.cancel(); // while it writes the message of the other call
+        EXPECT_EQ(co_await a, 1);
+        EXPECT_EQ(w.pending(), 1U);
+        sink.permits.release();
+        EXPECT_EQ(co_await w.flush(), 0);
+        EXPECT_EQ(sink.text, "ab");
     };
     coil::run(main());
 }
@@ -497,6 +541,29 @@ TEST(SharedWriter, ACoroutineIsDestroyedBeforeItWrites_TheNextOneWrites) {
         sink.permits.release(10);
         EXPECT_EQ(co_await third, 1);
         EXPECT_EQ(sink.text, "abc");
+    };
+    coil::run(main());
+}
+
+TEST(SharedWriter, ACoroutineWithALargeMessageIsDestroyedBeforeItWrites_TheOthersGoOn) {
+    auto main = []() -> task<> {
+        gated_sink sink;
+        shared_writer w{sink, 4};
+        std::optional<coil_test::manual> large(destroyed::call(w, "large!"));
+        large->start();
+        coil_test::manual empty = destroyed::call(w, "");
+        empty.start();
+        coil_test::manual small = destroyed::call(w, "b");
+        small.start();
+        EXPECT_EQ(w.pending(), 0U);
+        large.reset();
+        EXPECT_EQ(w.pending(), 1U);
+        sink.permits.release(10);
+        co_await settle();
+        EXPECT_TRUE(empty.done());
+        EXPECT_TRUE(small.done());
+        EXPECT_EQ(sink.text, "b");
+        EXPECT_EQ(sink.calls, 1);
     };
     coil::run(main());
 }
