@@ -312,6 +312,17 @@ TEST(SharedWriter, EachCallFailedOnce_NothingIsLostOrDoubled) {
     }
 }
 
+TEST(SharedWriter, AMessageThatIsTooLongIsRefused) {
+    auto main = []() -> task<> {
+        script_sink sink;
+        shared_writer w{sink};
+        EXPECT_EQ(co_await w.write({"", std::size_t{0x7ffff001}}), -EMSGSIZE);
+        EXPECT_EQ(w.pending(), 0U);
+        EXPECT_EQ(co_await w.write("x"), 1);
+    };
+    coil::run(main());
+}
+
 TEST(SharedWriter, AStreamThatTakesNothingIsAnError) {
     auto main = []() -> task<> {
         script_sink sink(0);
@@ -590,6 +601,38 @@ TEST(SharedWriter, ACoroutineIsDestroyedWhileItWaits_TheOthersGoOn) {
         EXPECT_EQ(sink.text, "abbd");
     };
     coil::run(main());
+}
+
+TEST(SharedWriter, G5_ShutdownWhileManyWrite) {
+    int destroyed_calls = 0;
+    auto writes = [&](shared_writer<net::socket&>& to) -> task<> {
+        const coil_test::on_destruction counts(destroyed_calls);
+        const std::string message(300, 'x');
+        for (;;) {
+            co_await to.write(message);
+        }
+    };
+    auto session = [&]() -> task<> {
+        auto [a, b] = net::socket::pair();
+        EXPECT_EQ(a.set_send_buffer_size(4096), 0);
+        shared_writer w{a, 1000};
+        scope all;
+        for (int i = 0; i < 20; ++i) {
+            all.spawn(writes(w));
+        }
+        co_await all.join();
+    };
+    auto stops = [](io_context& ctx) -> task<> {
+        co_await settle();
+        ctx.stop();
+    };
+    {
+        io_context ctx;
+        ctx.co_spawn(session());
+        ctx.co_spawn(stops(ctx));
+        ctx.run();
+    }
+    EXPECT_EQ(destroyed_calls, 20);
 }
 
 TEST(SharedWriter, AStreamThatThrowsTearsTheStream) {
