@@ -115,7 +115,7 @@ void queued_write::wrote(int result) noexcept {
     queue.advance(static_cast<std::size_t>(result));
     queue.accept();
     // What remains in the buffer belongs to calls that wait, or to calls that were cancelled.
-    if (is_written() && (queue.pending() == 0 || !queue.nobody_waits())) {
+    if (is_written() && (queue.pending() == 0 || !queue.no_call_waits())) {
         resign(size());
     }
 }

@@ -109,7 +109,7 @@ private:
     [[nodiscard]] static queued_write& front(const calls& of) noexcept {
         return *static_cast<queued_write::queue_link&>(*of.front()).call;
     }
-    [[nodiscard]] bool nobody_waits() const noexcept {
+    [[nodiscard]] bool no_call_waits() const noexcept {
         return accepted_.empty() && waiting_.empty();
     }
 
