@@ -62,10 +62,13 @@ public:
     [[nodiscard]] std::size_t pending() const noexcept { return queue_.pending(); }
 
     /// Writes the message: its size or -errno; -EMSGSIZE if it has more than 0x7ffff000 bytes.
-    task<io_result> write(const_buffer message COIL_LIFETIMEBOUND) { return send(message); }
+    COIL_CORO_WRAPPER task<io_result> write(const_buffer message COIL_LIFETIMEBOUND) {
+        return send(message);
+    }
     /// The same for a message in several parts, such as a header and a body. The list of parts must
     /// outlive the await, too.
-    task<io_result> writev(std::span<const const_buffer> message COIL_LIFETIMEBOUND) {
+    COIL_CORO_WRAPPER task<io_result>
+    writev(std::span<const const_buffer> message COIL_LIFETIMEBOUND) {
         return send(message);
     }
     /// Produces a readable compiler error.
@@ -73,11 +76,13 @@ public:
     task<io_result> write(Data&& data, Size n)
         COIL_DELETE("pass the length as a part of the buffer: {data, n}");
     /// byte_sink: the same as write().
-    task<io_result> write_some(const_buffer message COIL_LIFETIMEBOUND) { return send(message); }
+    COIL_CORO_WRAPPER task<io_result> write_some(const_buffer message COIL_LIFETIMEBOUND) {
+        return send(message);
+    }
 
     /// Waits until the messages of all earlier calls have been written: 0 or -errno. Writes what
     /// cancelled and failed calls have left.
-    task<io_result> flush() { return send(std::span<const const_buffer>()); }
+    COIL_CORO_WRAPPER task<io_result> flush() { return send(std::span<const const_buffer>()); }
 
     /// flush(), then the stream's shutdown_write().
     task<io_result> shutdown_write() {
