@@ -142,6 +142,7 @@ using coil::send_awaitable;
 using coil::sendfile;
 using coil::set_span_exporter;
 using coil::shared_mutex;
+using coil::shared_writer;
 using coil::shield;
 using coil::shielded_awaitable;
 using coil::signal_set;

@@ -43,6 +43,7 @@ using coil::received_buffer;
 using coil::received_message;
 using coil::redirect;
 using coil::sendfile;
+using coil::shared_writer;
 using coil::signal_set;
 using coil::terminal_size;
 using coil::transfer_options;

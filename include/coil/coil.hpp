@@ -134,6 +134,7 @@
 #include <coil/stream/pipe_end.hpp>
 #include <coil/stream/rate_limited.hpp>
 #include <coil/stream/sendfile.hpp>
+#include <coil/stream/shared_writer.hpp>
 #include <coil/stream/vectored.hpp>
 #include <coil/stream/write_all.hpp>
 #include <coil/sync/barrier.hpp>

@@ -17,7 +17,8 @@ const char* object_name(waited_object object) noexcept {
                                       "channel::recv",
                                       "channel::send",
                                       "broadcast",
-                                      "oneshot"};
+                                      "oneshot",
+                                      "shared_writer::write"};
     const auto index = static_cast<std::size_t>(object);
     return index < names.size() ? names.at(index) : names.front();
 }

@@ -200,3 +200,19 @@ coil::task<> caller(coil::net::socket& peer) {
 #endif
 }
 #endif
+
+#if COIL_CASE == 15 // shared_writer_without_a_stream
+// expect: pass the stream to write to: shared_writer w{peer}
+// only: clang
+
+coil::task<> caller(coil::net::socket& peer) {
+#if defined(COIL_EXPECT_OK)
+    coil::shared_writer w{peer};
+    co_return;
+#else
+    static_cast<void>(peer);
+    coil::shared_writer w;
+    co_return;
+#endif
+}
+#endif

@@ -297,3 +297,19 @@ coil::task<> caller(coil::net::socket& peer) {
 #endif
 }
 #endif
+
+#if COIL_CASE == 18 // temporary_in_a_stored_shared_write
+// expect: will be destroyed at the end of the full-expression
+// only: clang
+
+coil::task<> caller(coil::shared_writer<coil::net::socket&>& out, std::string text) {
+#if defined(COIL_EXPECT_OK)
+    auto op = out.write(text);
+    co_await out.write(std::string("text"));
+    co_await std::move(op);
+#else
+    auto op = out.write(std::string("text"));
+    co_await std::move(op);
+#endif
+}
+#endif

@@ -215,3 +215,30 @@ coil::task<> caller(coil::net::socket& socket, int descriptor) {
     co_return;
 }
 #endif
+
+#if COIL_CASE == 16 // shared_writer_of_a_number
+// expect: a shared_writer writes to a byte_sink
+
+coil::task<> caller(coil::net::socket& s) {
+#if defined(COIL_EXPECT_OK)
+    coil::shared_writer w{s};
+    co_await w.write("text");
+#else
+    coil::shared_writer w{3};
+#endif
+    co_return;
+}
+#endif
+
+#if COIL_CASE == 17 // shared_write_of_a_pointer_and_a_length
+// expect: pass the length as a part of the buffer: {data, n}
+
+coil::task<> caller(coil::shared_writer<coil::net::socket&>& w, const char* data) {
+#if defined(COIL_EXPECT_OK)
+    co_await w.write({data, 3});
+#else
+    co_await w.write(data, 3);
+#endif
+    co_return;
+}
+#endif

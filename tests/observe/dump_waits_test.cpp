@@ -257,6 +257,7 @@ task<> listens(broadcast<int>& b) {
 }
 task<> receives(oneshot<int>& o) { co_await o.recv(); }
 task<> acquires(counting_semaphore<>& s) { co_await s.acquire(); }
+task<> writes(shared_writer<net::socket&>& out) { co_await out.write(std::string(1 << 20, 'x')); }
 task<> sends(channel<int>& c) { co_await c.send(1); }
 task<> receives(channel<int>& c) { co_await c.recv(); }
 
@@ -270,7 +271,12 @@ TEST(DumpWaits, Objects) {
     broadcast<int> news(4);
     oneshot<int> answer;
     counting_semaphore<> permits(0);
+    auto [near, far] = net::socket::pair();
+    ASSERT_EQ(near.set_send_buffer_size(4096), 0);
+    shared_writer out(near, 2 << 20);
     io_context ctx;
+    ctx.co_spawn(writes(out));
+    ctx.co_spawn(writes(out)); // waits for the call of the first one
     ctx.co_spawn(locks_shared(shared));
     ctx.co_spawn(locks(shared));
     ctx.co_spawn(waits(ends));
@@ -281,14 +287,14 @@ TEST(DumpWaits, Objects) {
     ctx.co_spawn(receives(answer));
     ctx.co_spawn(acquires(permits));
     const dumps got = dumps_of(ctx);
-    expect_each(got.text,
-                {": shared_mutex at " + hex(&shared) + ", locked shared\n", ": latch at ",
-                 ": barrier at ", ": wait_group at " + hex(&group) + '\n', ": condition_variable",
-                 ": broadcast", ": oneshot", ": semaphore at " + hex(&permits) + '\n'});
+    expect_each(got.text, {": shared_mutex at " + hex(&shared) + ", locked shared\n", ": latch at ",
+                           ": barrier at ", ": wait_group at " + hex(&group) + '\n',
+                           ": condition_variable", ": broadcast", ": oneshot",
+                           ": semaphore at " + hex(&permits) + '\n', ": shared_writer::write at "});
     expect_each(coil_test::parsed(got.json),
                 {" object=shared_mutex ", " object=latch", " object=barrier", " object=wait_group",
                  " object=condition_variable", " object=broadcast", " object=oneshot",
-                 " object=semaphore", " locked_shared=True"});
+                 " object=semaphore", " object=shared_writer::write", " locked_shared=True"});
 }
 
 /// Correct even after the positions in the channel's ring have wrapped around.

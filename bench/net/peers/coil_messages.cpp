@@ -8,6 +8,8 @@
 // buffered           buffered_reader and buffered_writer; flushes when no whole message is left
 // tied               the same, but flush_before_read decides when to flush
 // lines              as tied, with lines() in place of read_exact()
+// mutex              a coroutine for each message, which locks a mutex and sends the answer
+// shared             a coroutine for each message, which writes the answer to a shared_writer
 // collected          a receive takes all messages that have arrived; one send, linked to the next
 //                    receive, answers them
 // multishot          a multishot receive into buffers of a pool; one send answers what has arrived
@@ -88,6 +90,39 @@ task<> by_lines(net::socket peer) {
     }
 }
 
+using message = std::array<std::byte, message_size>;
+
+task<> answer_locked(mutex& sending, net::socket& peer, message answer) {
+    const auto guard = co_await sending.lock_guard();
+    co_await peer.send_all(answer);
+}
+
+task<> with_a_mutex(net::socket peer) {
+    buffered_reader in(peer, buffer_size);
+    mutex sending;
+    message request;
+    scope answers;
+    while (co_await in.read_exact(request) > 0) {
+        answers.spawn(answer_locked(sending, peer, request));
+    }
+    co_await answers.join();
+}
+
+task<> answer_shared(shared_writer<net::socket&>& out, message answer) {
+    co_await out.write(answer);
+}
+
+task<> shared(net::socket peer) {
+    buffered_reader in(peer, buffer_size);
+    shared_writer out(peer, buffer_size);
+    message request;
+    scope answers;
+    while (co_await in.read_exact(request) > 0) {
+        answers.spawn(answer_shared(out, request));
+    }
+    co_await answers.join();
+}
+
 /// Copies the whole messages of `data` to `answers` and returns their size. Like every variant, it
 /// handles one message at a time.
 std::size_t answer(std::span<const std::byte> data, std::byte* answers) {
@@ -147,8 +182,9 @@ task<> multishot(net::socket peer) {
 using session = task<> (*)(net::socket);
 
 constexpr std::pair<std::string_view, session> modes[] = {
-    {"each", each}, {"linked", linked},  {"reader", reader},       {"buffered", buffered},
-    {"tied", tied}, {"lines", by_lines}, {"collected", collected}, {"multishot", multishot},
+    {"each", each},           {"linked", linked},       {"reader", reader}, {"buffered", buffered},
+    {"mutex", with_a_mutex},  {"shared", shared},       {"tied", tied},     {"lines", by_lines},
+    {"collected", collected}, {"multishot", multishot},
 };
 
 task<> serve(net::acceptor acceptor, session mode) {
@@ -169,7 +205,7 @@ int main(int argc, char** argv) try {
     }
     if (chosen == nullptr) {
         std::fprintf(stderr, "usage: coil_messages PORT each|linked|reader|buffered|tied|lines|"
-                             "collected|multishot\n");
+                             "mutex|shared|collected|multishot\n");
         return 2;
     }
     io_context_options options;

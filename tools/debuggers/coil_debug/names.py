@@ -14,7 +14,8 @@ futex_wake futex_waitv fixed_fd_install ftruncate bind listen recv_zc epoll_wait
 
 # The values of waited_object.
 OBJECTS = ['a synchronisation primitive', 'mutex', 'semaphore', 'shared_mutex', 'event', 'latch', 'barrier',
-           'wait_group', 'condition_variable', 'channel::recv', 'channel::send', 'broadcast', 'oneshot']
+           'wait_group', 'condition_variable', 'channel::recv', 'channel::send', 'broadcast', 'oneshot',
+           'shared_writer::write']
 
 INTERNAL = 'coil::detail::callback_coroutine<'  # stands in for a coroutine
 

@@ -25,6 +25,7 @@ enum class waited_object : std::uint8_t {
     channel_send,
     broadcast,
     oneshot,
+    shared_writer,
 };
 
 /// "mutex", "channel::recv" and so on.
