@@ -26,6 +26,7 @@ queued_write::~queued_write() {
         queue_->is_torn_ = queue_->in_flight_;
         queue_->pass_lead();
     }
+    leave_if_under_way();
 }
 
 bool queued_write::enter(event_loop& loop, std::coroutine_handle<> waiter,
