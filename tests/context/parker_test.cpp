@@ -11,7 +11,7 @@ using namespace loop_parts;
 
 struct parked : ring_alone {
     explicit parked(idle_policy policy = idle_policy::park())
-        : parking(*ring, box, meter, metrics, policy) {}
+        : parking(*ring, box, meter, metrics, policy, std::chrono::microseconds(500)) {}
     ~parked() {
         while (parking.descriptor().is_watched()) {
             parking.descriptor().expect_signal();
