@@ -137,7 +137,8 @@ private:
 
     task<outcome> send_input() {
         try {
-            const bool can_splice = type_of(STDIN_FILENO) == S_IFIFO;
+            const ::mode_t type = type_of(STDIN_FILENO);
+            const bool can_splice = type == S_IFIFO || type == S_IFREG;
             const outcome sent = co_await relay(standard_input, connection(), can_splice);
             if (sent == outcome::ended) {
                 co_await peer_.shutdown_write();
@@ -220,8 +221,9 @@ private:
         if (type_of(from.fd) != S_IFIFO && type_of(to.fd) != S_IFIFO) {
             between.emplace();
         }
+        ::fcntl(from.fd, F_SETPIPE_SZ, 1 << 20); // if it is a pipe: more data for each call
         const int first_stop = between ? between->in() : to.fd;
-        while (co_await ready(from.fd, POLLIN)) {
+        for (bool has_input = false;;) {
             const long n = splice(from.fd, first_stop, size);
             if (n == 0) {
                 co_return outcome::ended;
@@ -229,15 +231,17 @@ private:
             if (n == -EINVAL) {
                 co_return outcome::unsuitable;
             }
-            if (n == -EAGAIN) {
-                if (!co_await ready(first_stop, POLLOUT)) {
+            if (n == -EAGAIN) { // the input is empty, or the output is full
+                if (!co_await (has_input ? ready(first_stop, POLLOUT) : ready(from.fd, POLLIN))) {
                     co_return outcome::given_up;
                 }
+                has_input = !has_input;
                 continue;
             }
             if (n < 0) {
                 fail(n, n == -EPIPE ? to.name : from.name);
             }
+            has_input = false;
             moved();
             for (long rest = between ? n : 0; rest > 0;) {
                 const long passed_on =
@@ -255,8 +259,8 @@ private:
                 }
             }
             co_await let_more_arrive(from, n);
+            co_await yield(); // for the other direction, if there is always more
         }
-        co_return outcome::given_up;
     }
 
     static long splice(int from, int to, std::size_t size) noexcept {

@@ -85,7 +85,7 @@ dev_demo() {
 # Names select benchmarks; arguments that begin with "--" are passed on to each script, for example --quick.
 dev_bench() {
     local name names=() options=() status=0
-    local all=(micro cancellation net clients stream udp messages proxy tls lines timers files threads sync exec interleave observe fs trees adapters compile)
+    local all=(micro cancellation net clients stream send udp messages proxy tls lines timers files threads sync exec interleave observe fs trees adapters compile)
     for name in "$@"; do
         case $name in
             --*) options+=("$name") ;;
@@ -105,7 +105,7 @@ dev_bench() {
         case $name in
             cancellation) build/release/bench/bin/bench_cancellation || status=1 ;;
             trees) bench/fs/trees build/release "${options[@]}" || status=1 ;;
-            clients | stream | udp | messages | proxy) "bench/net/$name" build/release "${options[@]}" || status=1 ;;
+            clients | stream | send | udp | messages | proxy) "bench/net/$name" build/release "${options[@]}" || status=1 ;;
             *) "bench/$name/run" build/release "${options[@]}" || status=1 ;;
         esac
     done

@@ -149,54 +149,59 @@ TEST(IdleHistory, DenseTimersShareAWakeUp) {
     history.on_slept(0, 60 * usec, 70 * usec);
     EXPECT_EQ(history.wake_up_for(71 * usec), 71 * usec); // the sleep ended before its deadline
     history.on_slept(0, 70 * usec, 70 * usec);
-    EXPECT_EQ(history.wake_up_for(71 * usec), 170 * usec);
+    EXPECT_EQ(history.wake_up_for(71 * usec), timer_wheel::start_of_tick(170 * usec));
     EXPECT_EQ(history.wake_up_for(200 * usec), 200 * usec);
     EXPECT_EQ(history.wake_up_for(timer_wheel::never), timer_wheel::never);
     history.on_slept(70 * usec, 300 * usec, timer_wheel::never);
     EXPECT_EQ(history.wake_up_for(171 * usec), 171 * usec);
 }
 
-// Returns how long after `now` a timer that is due at once is fired.
-std::int64_t delay_after(idle_history& history, std::int64_t& now, int wake_ups, int timers) {
+constexpr std::int64_t tick = 1 << timer_wheel::tick_shift;
+
+// Every tick has a timer. Sleeps until `wake_ups` of them have fired, each together with `timers`
+// others. Returns the number of ticks after which the next one is fired.
+std::int64_t ticks_between(idle_history& history, std::int64_t& now, int wake_ups, int timers) {
     for (int i = 0; i < wake_ups; ++i) {
-        const std::int64_t due = history.wake_up_for(now + 1);
+        const std::int64_t due = history.wake_up_for(now + tick);
         history.on_slept(now, due, due);
         history.on_timers_fired(timers);
         now = due;
     }
-    return history.wake_up_for(now + 1) - now;
+    const std::int64_t delay = history.wake_up_for(now + tick) - now;
+    EXPECT_EQ(delay % tick, 0);
+    return delay / tick;
 }
 
 TEST(IdleHistory, TheWholeTimerSlackIsUsedWhileSeveralTimersShareAWakeUp) {
     idle_history history = spinning();
     std::int64_t now = 0;
-    EXPECT_EQ(delay_after(history, now, 50, 1), 100 * usec);
-    EXPECT_EQ(delay_after(history, now, 50, 20), 500 * usec);
-    EXPECT_EQ(delay_after(history, now, 50, 2), 100 * usec);
+    EXPECT_EQ(ticks_between(history, now, 50, 1), 3);   // 98 µs
+    EXPECT_EQ(ticks_between(history, now, 50, 20), 15); // 492 µs
+    EXPECT_EQ(ticks_between(history, now, 50, 2), 3);
 }
 
 TEST(IdleHistory, TimersThatFireAfterAnotherWakeUpAreNotCounted) {
     idle_history history = spinning();
     std::int64_t now = 0;
-    EXPECT_EQ(delay_after(history, now, 50, 1), 100 * usec);
+    EXPECT_EQ(ticks_between(history, now, 50, 1), 3);
     for (int i = 0; i < 50; ++i) {
         history.on_slept(now, now + 1, timer_wheel::never);
         history.on_timers_fired(20);
     }
-    EXPECT_EQ(delay_after(history, now, 1, 1), 100 * usec);
+    EXPECT_EQ(ticks_between(history, now, 1, 1), 3);
 }
 
 TEST(IdleHistory, AShorterTimerSlackIsKept) {
     std::int64_t now = 0;
     idle_history precise = history_of(idle_policy::park(), 0ns);
-    EXPECT_EQ(delay_after(precise, now, 50, 20), 1);
-    idle_history shorter = history_of(idle_policy::park(), 40us);
-    EXPECT_EQ(delay_after(shorter, now, 50, 1), 40 * usec);
-    EXPECT_EQ(delay_after(shorter, now, 50, 20), 40 * usec);
+    EXPECT_EQ(ticks_between(precise, now, 50, 20), 1);
+    idle_history shorter = history_of(idle_policy::park(), 66us);
+    EXPECT_EQ(ticks_between(shorter, now, 50, 1), 2);
+    EXPECT_EQ(ticks_between(shorter, now, 50, 20), 2);
     idle_history negative = history_of(idle_policy::park(), -1s);
-    EXPECT_EQ(delay_after(negative, now, 50, 20), 1);
+    EXPECT_EQ(ticks_between(negative, now, 50, 20), 1);
     idle_history longest = history_of(idle_policy::park(), std::chrono::nanoseconds::max());
-    EXPECT_GT(delay_after(longest, now, 50, 20), 0); // no overflow
+    EXPECT_GT(ticks_between(longest, now, 50, 20), 0); // no overflow
 }
 
 } // namespace

@@ -70,7 +70,7 @@ def io_uring_is_forbidden():
     return _libc.syscall(io_uring_setup, 1, None) < 0 and ctypes.get_errno() in (errno.EPERM, errno.ENOSYS)
 
 
-def start(command, cpu=None, stdout=subprocess.DEVNULL):
+def start(command, cpu=None, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL):
     """A child that ends when this script ends, however that happens. `cpu` is a number, a set of numbers, or None for any. Its
     messages go to child.messages."""
     parent = os.getpid()
@@ -84,7 +84,7 @@ def start(command, cpu=None, stdout=subprocess.DEVNULL):
 
     messages = tempfile.TemporaryFile("w+", errors="replace")
     # A separate session: Ctrl-C reaches only this script, which then ends its children in order.
-    child = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=stdout, stderr=messages,
+    child = subprocess.Popen([str(part) for part in command], stdin=stdin, stdout=stdout, stderr=messages,
                              start_new_session=True, preexec_fn=prepare)
     child.messages = messages
     child.name = os.path.basename(str(command[0]))
