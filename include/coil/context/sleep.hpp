@@ -36,7 +36,8 @@ private:
 
 /// Sleeps for a duration. Never ends early. It ends at most 33 µs late because of rounding (see
 /// timer_wheel), plus up to io_context_options::timer_slack if timers are so dense that they share
-/// wake-ups, plus the time until the context processes its timers. A negative duration ends in the next turn of the loop.
+/// wake-ups, plus the time until the context processes its timers. A negative duration ends in the
+/// next turn of the loop.
 ///
 ///     co_await sleep_for(100ms);
 template <class Rep, class Period>
