@@ -81,7 +81,8 @@ inline constexpr std::uint64_t kind_mask = 7; // see completion_kind
     if (timers_.size() > 0) {
         const std::int64_t now = now_ns();
         if (const std::int64_t lag = timers_.lag_ns(now);
-            lag > options_.watchdog.timer_delay.count()) [[unlikely]] {
+            lag - parker_.history().timer_slack_ns() > options_.watchdog.timer_delay.count())
+            [[unlikely]] {
             metrics_.note_late_timer(lag);
         }
         parker_.history().on_timers_fired(timers_.expire(now));

@@ -23,6 +23,7 @@ queued_write::~queued_write() {
         queue_->accept();
     } else if (state_ == state::leading) [[unlikely]] {
         // The number of bytes that a write in flight takes is unknown.
+        COIL_ASSERT(!queue_->is_torn_); // no call leads then
         queue_->is_torn_ = queue_->in_flight_;
         queue_->pass_lead();
     }
@@ -105,12 +106,13 @@ void queued_write::wrote(int result) noexcept {
     COIL_ASSERT(leads() && queue.in_flight_);
     queue.in_flight_ = false;
     if (result <= 0) {
-        const int error = is_written() ? size() : result == 0 ? -EIO : result;
+        const int outcome = is_written() ? size() : result == 0 ? -EIO : result;
         queue.is_torn_ = queue.direct_left_ > 0 && queue.direct_left_ < size_;
-        // If nothing of the message was written, the calls behind it do not miss it.
+        // The calls behind this one have counted its message: their positions include it. If
+        // nothing of it was written, they do not miss it.
         queue.written_ += queue.direct_left_;
         queue.direct_left_ = 0;
-        resign(error);
+        resign(outcome);
         return;
     }
     queue.advance(static_cast<std::size_t>(result));

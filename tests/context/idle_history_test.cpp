@@ -191,6 +191,16 @@ TEST(IdleHistory, TimersThatFireAfterAnotherWakeUpAreNotCounted) {
     EXPECT_EQ(ticks_between(history, now, 1, 1), 3);
 }
 
+TEST(IdleHistory, ASingleTimerIsNotDelayedByABurstBeforeIt) {
+    idle_history history = spinning();
+    std::int64_t now = 0;
+    EXPECT_EQ(ticks_between(history, now, 10, 1), 3);
+    for (int i = 0; i < 10; ++i) {
+        EXPECT_EQ(ticks_between(history, now, 1, 1000), 3);
+        EXPECT_EQ(ticks_between(history, now, 3, 1), 3);
+    }
+}
+
 TEST(IdleHistory, AShorterTimerSlackIsKept) {
     std::int64_t now = 0;
     idle_history precise = history_of(idle_policy::park(), 0ns);

@@ -43,11 +43,12 @@ struct io_context_options {
     unsigned registered_buffers = 1024;
     io_backend backend = io_backend::automatic;
     idle_policy idle = idle_policy::spin(std::chrono::microseconds(50));
-    /// How long a timer may be delayed so that it shares a wake-up with others, besides rounding
-    /// (33 µs): a sleep that ends late, or a time limit. With thousands of sleeping coroutines,
-    /// wake-ups take most of the CPU time. While fewer than about four timers share each wake-up,
-    /// the delay is 100 µs at most. Zero: no delay, at the cost of up to 30 000 wake-ups
-    /// per second. Compare PR_SET_TIMERSLACK in prctl(2).
+    /// The longest time by which a sleep or a time limit may end late so that timers share
+    /// wake-ups; rounding adds up to 33 µs. With thousands of sleeping coroutines, wake-ups take
+    /// most of the CPU time. Unless four timers or more have fired at each of the last two
+    /// wake-ups, the delay is 100 µs at most. Values below 66 µs mean no delay, at the cost of up
+    /// to 30 000 wake-ups per second; those above an hour mean an hour. Compare PR_SET_TIMERSLACK
+    /// in prctl(2).
     std::chrono::nanoseconds timer_slack = std::chrono::microseconds(500);
     /// Polling of network devices by the kernel while the context waits. Off by default.
     napi_options napi = {};

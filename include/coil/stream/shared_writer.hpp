@@ -23,25 +23,32 @@ namespace coil {
 ///     shared_writer out{socket};
 ///     co_await out.write(answer);      // in any number of coroutines
 ///
-/// Each message is written whole, in the order of the calls. A call completes when the stream has
-/// taken its message. A message is *accepted* when it has been copied into the buffer; until there
-/// is room for it, the call waits. A message larger than the buffer is written from the caller's
-/// memory when the messages before it have been written.
+/// Each message is written whole, in the order in which the calls begin. (A task begins when it is
+/// awaited; as an argument of timeout() or when_any(), later in the turn.) A call completes when
+/// the stream has taken its message. A message is *accepted* when it has been copied into the
+/// buffer; until there is room for it, the call waits. A message larger than the buffer is written
+/// from the caller's memory after the messages before it.
 ///
 /// Constructed from an lvalue, it refers to the stream; from an rvalue (std::move(socket)), it owns
-/// it. It must outlive its calls, and discards messages that were accepted and not written. It is
-/// itself a byte_sink, for example for write_all().
+/// it. The constructor allocates the buffer. A shared_writer must outlive its calls, and discards
+/// messages that were accepted and not written. It is itself a byte_sink, for example for
+/// write_all().
 ///
-/// Threading: on one context at a time. Errors: the call that writes for the others gets the
-/// stream's -errno. What was accepted and not written stays queued; the other calls try again, each
-/// for itself. Cancellation: -ECANCELED. Nothing of a message that was not accepted is written. One
-/// that was accepted is written by the other calls or, if there are none, by the next one; never a
-/// part of it alone. A program that repeats a cancelled or failed call may thus send a message
-/// twice.
+/// Threading: on one context at a time. Cancellation and errors: one call at a time writes for all.
+/// It returns the stream's -errno; the others then try again, each for itself.
 ///
-/// The stream is torn if a call ends after the stream has taken a part of a message that is larger
-/// than the buffer, or if a coroutine is destroyed while it writes. All calls that wait, and all
-/// later ones, then return -EPIPE.
+///     a call that is cancelled or fails    its message
+///     ----------------------------------   ----------------------------------------------------
+///     and was not accepted                 is not written
+///     and was accepted                     is written by the other calls or, if there are none,
+///                                          by the next one; so a program that repeats the call
+///                                          may send the message twice
+///     while the stream takes a message     is cut off, and the stream is torn: do not use
+///     larger than the buffer               timeout() with such messages, or close the connection
+///
+/// The stream is also torn if it throws (the call rethrows), or if a coroutine is destroyed while
+/// it writes. All calls that wait, and all later ones including shutdown_write(), then return
+/// -EPIPE; stream() is still usable.
 template <class Sink>
 class shared_writer {
     static constexpr bool has_sink =

@@ -18,6 +18,8 @@ public:
           slack_ns_(min(max<std::int64_t>(timer_slack.count(), 0), most_slack_ns)) {}
 
     [[nodiscard]] const idle_policy& policy() const noexcept { return policy_; }
+    /// The longest time by which wake_up_for() delays a timer.
+    [[nodiscard]] std::int64_t timer_slack_ns() const noexcept { return slack_ns_; }
 
     /// Whether to spin before parking. With nothing in flight only a timer or another thread can
     /// create work, so spinning pays only if other threads do.
@@ -81,49 +83,49 @@ public:
         }
         if (until != timer_wheel::never && end >= until) {
             woken_by_timer_ = true;
-            // At the start of a tick, because no timer becomes due between two starts.
-            no_timer_before_ns_ = timer_wheel::start_of_tick(until + timer_gap_ns());
+            last_timer_ns_ = until;
         }
     }
     /// Called after due timers have fired, once in each turn.
     void on_timers_fired(std::int32_t count) noexcept {
         if (exchange(woken_by_timer_, false)) {
-            fired_per_wake_up_ += (min(count, most_counted) * one - fired_per_wake_up_) / 8;
+            fired_before_ = exchange(fired_last_, count);
         }
     }
-    /// When to wake up for a timer that is due at `timer`. Being woken costs far more than firing a
-    /// timer, so dense timers share their wake-ups.
+    /// When to wake up for a timer that is due at `timer`: then, or later if the last wake-up by a
+    /// timer was not long ago. Being woken costs far more than firing a timer, so dense timers
+    /// share their wake-ups.
     [[nodiscard]] std::int64_t wake_up_for(std::int64_t timer) const noexcept {
-        return max(timer, no_timer_before_ns_);
+        // At the start of a tick, because no timer becomes due between two starts.
+        return max(timer, timer_wheel::start_of_tick(last_timer_ns_ + timer_gap_ns()));
     }
 
 private:
     static constexpr std::int32_t one = 256;
-    static constexpr std::int32_t most_counted = 1024;
+    static constexpr int most_needed_short_sleeps = 64;
     static constexpr std::int64_t most_slack_ns = 3'600'000'000'000; // sums do not overflow
 
-    /// The minimum time between two wake-ups by timers. The whole slack is used only while several
-    /// timers share each wake-up: a few coroutines that sleep for a short time should not wait much
-    /// longer for each other.
+    /// The minimum time between two wake-ups by timers. The whole slack is used only if several
+    /// timers fired at each of the last two: a coroutine that sleeps for short times should not
+    /// wait much longer because many others are woken together now and then.
     [[nodiscard]] std::int64_t timer_gap_ns() const noexcept {
         constexpr std::int64_t least_ns = 100'000;
-        constexpr std::int32_t several = 4 * one;
-        return fired_per_wake_up_ >= several ? slack_ns_ : min(slack_ns_, least_ns);
+        constexpr std::int32_t several = 4;
+        return min(fired_last_, fired_before_) >= several ? slack_ns_ : min(slack_ns_, least_ns);
     }
 
     idle_policy policy_;
-    static constexpr int most_needed_short_sleeps = 64;
-
     bool spinning_pays_ = true;
-    bool after_fruitless_spin_ = false;  // the next sleep belongs to the same idle period
-    int short_sleeps_ = 0;               // in a row
-    int needed_short_sleeps_ = 1;        // until spinning pays again
-    bool inbox_pays_ = false;            // a message has arrived since the last fruitless spin
-    std::int32_t found_per_poll_ = 0;    // a moving average, in units of 1/one
-    bool woken_by_timer_ = false;        // the timers have not fired yet
-    std::int32_t fired_per_wake_up_ = 0; // a moving average, in units of 1/one
+    bool after_fruitless_spin_ = false; // the next sleep belongs to the same idle period
+    int short_sleeps_ = 0;              // in a row
+    int needed_short_sleeps_ = 1;       // until spinning pays again
+    bool inbox_pays_ = false;           // a message has arrived since the last fruitless spin
+    std::int32_t found_per_poll_ = 0;   // a moving average, in units of 1/one
+    bool woken_by_timer_ = false;       // the timers have not fired yet
+    std::int32_t fired_last_ = 0;       // at the last wake-up by a timer
+    std::int32_t fired_before_ = 0;     // at the one before
     std::int64_t slack_ns_;
-    std::int64_t no_timer_before_ns_ = 0;
+    std::int64_t last_timer_ns_ = -most_slack_ns; // the last wake-up by a timer
 };
 
 } // namespace coil::detail

@@ -127,7 +127,8 @@ private:
     std::size_t capacity_;
     std::size_t begin_ = 0;
     std::size_t end_ = 0;
-    std::uint64_t written_ = 0;   // the position in the stream: the bytes it has taken
+    std::uint64_t written_ = 0;   // the position: bytes that the stream has taken, and those of
+                                  // messages that were given up
     std::size_t direct_left_ = 0; // of the leader's message; precedes the buffer
     queued_write* leader_ = nullptr;
     calls accepted_;             // wait until their messages are written
