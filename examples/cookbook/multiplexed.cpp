@@ -7,20 +7,20 @@
 using namespace coil;
 using namespace std::chrono_literals;
 
-task<> answer(shared_writer<net::socket&>& out, std::string request) {
-    if (request == "slow") {
-        co_await sleep_for(20ms); // the other answers do not wait for this one
-    }
-    (co_await out.write("answer to " + request + "\n")).value(); // whole, not mixed with another
+task<> answer(shared_writer<net::socket&>& out, std::string request,
+              counting_semaphore<>::guard /*place*/) {
+    co_await sleep_for(request == "slow" ? 20ms : 0ms); // no answer waits for another one
+    co_await out.write("answer to " + request + "\n");  // whole, not mixed with another
 }
 
 task<> serve(net::socket peer) {
-    shared_writer out{peer};
+    shared_writer out{peer}; // before the scope, because it must outlive the answers
+    counting_semaphore places{100};
     scope answers;
     buffered_reader in{peer};
     auto lines = in.lines(4096);
     while (const auto line = co_await lines.next()) {
-        answers.spawn(answer(out, std::string(*line)));
+        answers.spawn(answer(out, std::string(*line), co_await places.acquire_guard()));
     }
     co_await answers.join();
 }
