@@ -63,6 +63,12 @@ constexpr end_point standard_output{STDOUT_FILENO, "standard output"};
     return ::fstat(fd, &status) == 0 ? status.st_mode & S_IFMT : 0;
 }
 
+constexpr std::size_t pipe_size = std::size_t{1} << 20;
+
+/// If `fd` is a pipe, it holds more data, so that each call moves more. If this fails, the pipe
+/// keeps its size.
+void enlarge_pipe(int fd) noexcept { ::fcntl(fd, F_SETPIPE_SZ, static_cast<int>(pipe_size)); }
+
 /// A kernel buffer between two ends that are not pipes: splice(2) needs a pipe on one side.
 class pipe_between {
 public:
@@ -70,7 +76,7 @@ public:
         if (::pipe2(fds_, O_CLOEXEC) != 0) {
             fail(-errno, "pipe");
         }
-        ::fcntl(in(), F_SETPIPE_SZ, 1 << 20); // if this fails, the pipe keeps its default size
+        enlarge_pipe(in());
     }
     pipe_between(const pipe_between&) = delete;
     pipe_between& operator=(const pipe_between&) = delete;
@@ -216,15 +222,14 @@ private:
     /// As copy_all(), but by splice(2), without copying the data. Returns `unsuitable` if one of
     /// the two ends does not support the call; all data read until then has been written.
     task<outcome> splice_all(end_point from, end_point to) {
-        constexpr std::size_t size = std::size_t{1} << 20;
         std::optional<pipe_between> between;
         if (type_of(from.fd) != S_IFIFO && type_of(to.fd) != S_IFIFO) {
             between.emplace();
         }
-        ::fcntl(from.fd, F_SETPIPE_SZ, 1 << 20); // if it is a pipe: more data for each call
+        enlarge_pipe(from.fd);
         const int first_stop = between ? between->in() : to.fd;
         for (bool has_input = false;;) {
-            const long n = splice(from.fd, first_stop, size);
+            const long n = splice(from.fd, first_stop, pipe_size);
             if (n == 0) {
                 co_return outcome::ended;
             }

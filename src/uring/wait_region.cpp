@@ -8,11 +8,7 @@
 
 namespace coil::uring::detail {
 
-namespace {
-
 using coil::detail::page_size;
-
-} // namespace
 
 wait_region::~wait_region() {
     if (arguments_ != nullptr) {

@@ -66,6 +66,12 @@ task<io_result> write_to(Writer& w, std::string message) {
     co_return co_await w.write(message);
 }
 
+/// The same as a coroutine that the test destroys.
+template <class Writer>
+coil_test::manual manual_write(Writer& w, std::string message) {
+    co_await w.write(message);
+}
+
 /// Writer, number, size of the rest, and the rest, which depends on all of these.
 std::string numbered(unsigned writer, unsigned number, std::size_t rest) {
     std::string message{static_cast<char>(writer), static_cast<char>(number),
@@ -417,16 +423,23 @@ TEST(SharedWriter, G3_CancelledBeforeTheCall_NothingIsWritten) {
     coil::run(main());
 }
 
+/// Returns a call that writes "a" and waits for a permit. A call behind it, whose message "b" was
+/// accepted, has been cancelled.
+task<join_handle<io_result>> write_before_a_cancelled_call(shared_writer<gated_sink&>& w) {
+    auto a = coil::spawn(write_to(w, "a"));
+    co_await settle();
+    auto b = coil::spawn(write_to(w, "b"));
+    co_await settle();
+    b.cancel();
+    EXPECT_EQ(co_await b, -ECANCELED);
+    co_return a;
+}
+
 TEST(SharedWriter, G3_CancelledAfterItWasAccepted_IsWrittenByTheOthers) {
     auto main = []() -> task<> {
         gated_sink sink;
         shared_writer w{sink};
-        auto a = coil::spawn(write_to(w, "a"));
-        co_await settle();
-        auto b = coil::spawn(write_to(w, "b"));
-        co_await settle();
-        b.cancel();
-        EXPECT_EQ(co_await b, -ECANCELED);
+        auto a = co_await write_before_a_cancelled_call(w);
         sink.permits.release(10);
         EXPECT_EQ(co_await a, 1); // nobody else waits: this call writes what is left
         EXPECT_EQ(sink.text, "ab");
@@ -439,12 +452,7 @@ TEST(SharedWriter, ACallWhoseMessageIsWrittenDoesNotFailForACancelledOne) {
     auto main = []() -> task<> {
         gated_sink sink;
         shared_writer w{sink};
-        auto a = coil::spawn(write_to(w, "a"));
-        co_await settle();
-        auto b = coil::spawn(write_to(w, "b"));
-        co_await settle();
-        b.cancel();
-        EXPECT_EQ(co_await b, -ECANCELED);
+        auto a = co_await write_before_a_cancelled_call(w);
         sink.permits.release();
         co_await settle();
         EXPECT_FALSE(a.done());
@@ -489,17 +497,11 @@ TEST(SharedWriter, G3_TheWriterIsCancelledWithinAMessage_TheNextCallContinues) {
 
 // ---- Destroyed coroutines
 
-struct destroyed {
-    static coil_test::manual call(shared_writer<gated_sink&>& to, std::string message) {
-        co_await to.write(message);
-    }
-};
-
 TEST(SharedWriter, ACoroutineIsDestroyedWhileItWrites_TheStreamIsTorn) {
     auto main = []() -> task<> {
         gated_sink sink;
         shared_writer w{sink, 4};
-        coil_test::manual writer = destroyed::call(w, "a");
+        coil_test::manual writer = manual_write(w, "a");
         writer.start();
         auto accepted = coil::spawn(write_to(w, "b"));
         auto waits = coil::spawn(write_to(w, "cccc"));
@@ -520,10 +522,7 @@ TEST(SharedWriter, ACoroutineIsDestroyedWhileASocketSends_TheStreamIsTorn) {
         auto [a, b] = net::socket::pair();
         EXPECT_EQ(a.set_send_buffer_size(4096), 0);
         shared_writer w{a, capacity};
-        auto call = [](shared_writer<net::socket&>& to, std::string message) -> coil_test::manual {
-            co_await to.write(message);
-        };
-        coil_test::manual writer = call(w, pattern(1 << 20));
+        coil_test::manual writer = manual_write(w, pattern(1 << 20));
         writer.start();
         auto other = coil::spawn(write_to(w, "x"));
         char first;
@@ -542,8 +541,8 @@ TEST(SharedWriter, ACoroutineIsDestroyedBeforeItWrites_TheNextOneWrites) {
     auto main = []() -> task<> {
         gated_sink sink;
         shared_writer w{sink};
-        std::optional<coil_test::manual> first(destroyed::call(w, "a"));
-        std::optional<coil_test::manual> second(destroyed::call(w, "b"));
+        std::optional<coil_test::manual> first(manual_write(w, "a"));
+        std::optional<coil_test::manual> second(manual_write(w, "b"));
         first->start();
         second->start();
         auto third = coil::spawn(write_to(w, "c"));
@@ -560,11 +559,11 @@ TEST(SharedWriter, ACoroutineWithALargeMessageIsDestroyedBeforeItWrites_TheOther
     auto main = []() -> task<> {
         gated_sink sink;
         shared_writer w{sink, 4};
-        std::optional<coil_test::manual> large(destroyed::call(w, "large!"));
+        std::optional<coil_test::manual> large(manual_write(w, "large!"));
         large->start();
-        coil_test::manual empty = destroyed::call(w, "");
+        coil_test::manual empty = manual_write(w, "");
         empty.start();
-        coil_test::manual small = destroyed::call(w, "b");
+        coil_test::manual small = manual_write(w, "b");
         small.start();
         EXPECT_EQ(w.pending(), 0U);
         large.reset();
@@ -585,8 +584,8 @@ TEST(SharedWriter, ACoroutineIsDestroyedWhileItWaits_TheOthersGoOn) {
         shared_writer w{sink, 4};
         auto a = coil::spawn(write_to(w, "a"));
         co_await settle();
-        std::optional<coil_test::manual> accepted(destroyed::call(w, "bb"));
-        std::optional<coil_test::manual> waits(destroyed::call(w, "ccc"));
+        std::optional<coil_test::manual> accepted(manual_write(w, "bb"));
+        std::optional<coil_test::manual> waits(manual_write(w, "ccc"));
         accepted->start();
         waits->start();
         auto d = coil::spawn(write_to(w, "d"));
